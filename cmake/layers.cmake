@@ -1,0 +1,22 @@
+# Reads layers.txt and refuses, at configure time, a link edge that it does not allow.
+file(STRINGS ${CMAKE_SOURCE_DIR}/layers.txt _layer_lines REGEX "^[a-z]")
+foreach(_line IN LISTS _layer_lines)
+  string(REGEX MATCH "^([a-z_/]+):(.*)$" _ "${_line}")
+  string(STRIP "${CMAKE_MATCH_2}" _allowed)
+  string(REPLACE " " ";" _allowed "${_allowed}")
+  set_property(GLOBAL PROPERTY "optimus_layer_${CMAKE_MATCH_1}" "${_allowed}")
+  set_property(GLOBAL APPEND PROPERTY optimus_layers "${CMAKE_MATCH_1}")
+endforeach()
+
+# optimus_check_link_edge(FROM_FOLDER TO_FOLDER): FATAL_ERROR unless layers.txt has the edge.
+function(optimus_check_link_edge from to)
+  get_property(_known GLOBAL PROPERTY optimus_layers)
+  if(NOT from IN_LIST _known)
+    message(FATAL_ERROR "layers.txt: no line for folder '${from}'")
+  endif()
+  get_property(_allowed GLOBAL PROPERTY "optimus_layer_${from}")
+  if(from STREQUAL to OR "*" IN_LIST _allowed OR to IN_LIST _allowed)
+    return()
+  endif()
+  message(FATAL_ERROR "layers.txt: '${from}' may not link '${to}' (allowed: ${_allowed})")
+endfunction()

@@ -1,0 +1,51 @@
+#pragma once
+// FLOPs, parameters and activation memory of a model, by category.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "models/layers.h"
+#include "models/model.pb.h"
+
+namespace optimus::models {
+
+// Parameters of one transformer layer, whole model (not divided by tensor parallelism).
+struct LayerParameters {
+  std::int64_t attention = 0;
+  std::int64_t mlp = 0;
+  std::int64_t norms = 0;
+  std::int64_t total() const { return attention + mlp + norms; }
+};
+LayerParameters CountLayerParameters(const ModelConfig& model);
+std::int64_t CountEmbeddingParameters(const ModelConfig& model);  // tokens + learned positions
+std::int64_t CountHeadParameters(const ModelConfig& model);  // final norm (+ LM head if untied)
+std::int64_t CountParameters(const ModelConfig& model);      // everything
+std::int64_t CountProjectorParameters(const ModelConfig& encoder, std::int64_t llm_hidden_size);
+
+// The same, on one GPU of a tensor-parallel group (norms are replicated).
+std::int64_t LayerParametersPerGpu(const ModelConfig& model, int tensor_parallel);
+std::int64_t EmbeddingParametersPerGpu(const ModelConfig& model, int tensor_parallel);
+std::int64_t HeadParametersPerGpu(const ModelConfig& model, int tensor_parallel);
+std::int64_t ProjectorParametersPerGpu(const ModelConfig& encoder, std::int64_t llm_hidden_size,
+                                       int tensor_parallel);
+
+// Model FLOPs of one step, calibration.md: 6 N tokens + 12 L h s per token; no recomputation;
+// attention counted in full (not halved for a causal mask). N = layer parameters with biases +
+// vocabulary * h.
+Flops ModelFlops(const ModelConfig& model, std::int64_t tokens, std::int64_t sequence_length);
+
+// Bytes of activations one layer keeps on one GPU from a forward to its backward, for `shape`
+// (Korthikanti et al., equations 1-6, and the flash-attention equivalent).
+Bytes LayerActivationBytes(const ModelConfig& model, const LayerShape& shape);
+// What one layer needs on top of that while its backward runs with full or selective recomputation.
+Bytes LayerRecomputeWorkspaceBytes(const ModelConfig& model, const LayerShape& shape);
+// Embedding output dropout mask / LM head input, logits in fp32.
+Bytes EmbeddingActivationBytes(const ModelConfig& model, const LayerShape& shape);
+Bytes HeadActivationBytes(const ModelConfig& model, const LayerShape& shape);
+
+// Divisibility and positivity; INVALID_ARGUMENT names the field.
+absl::Status ValidateModel(const ModelConfig& model, int tensor_parallel);
+
+}  // namespace optimus::models

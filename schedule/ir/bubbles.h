@@ -1,0 +1,31 @@
+#pragma once
+// Accounts every idle picosecond of a compute stream to its cause. Shared by all runners.
+//
+// The rule: a compute operation checks its dependencies in listed order. While the one it is at has
+// not ended, the idle time belongs to that dependency's class; then it goes on to the next. The
+// idle tail after a rank's last compute operation belongs, up to the end of the rank's own last
+// other operation, to that operation's class, and from there on to the pipeline cool-down.
+
+#include <vector>
+
+#include "schedule/ir/schedule.h"
+#include "schedule/ir/timeline.h"
+
+namespace optimus::ir {
+
+// Class of waiting for `dependency`, for a compute operation at the given place of its program.
+// `before_first` / `after_last`: before the rank's first / after its last forward-or-backward
+// compute.
+BubbleClass ClassifyWait(const Schedule& schedule, const Operation& dependency, bool before_first,
+                         bool after_last);
+
+// One entry per entry of program.dependencies (entries of non-compute operations are unspecified).
+std::vector<BubbleClass> ClassifyDependencies(const Schedule& schedule, const Program& program);
+
+// Breakdown of one rank from recorded spans alone: the slow twin that checks the runners' accounts.
+// `ends` and `starts` are indexed by operation id.
+RankAccount AccountFromSpans(const Schedule& schedule, const Program& program,
+                             const std::vector<Picoseconds>& starts,
+                             const std::vector<Picoseconds>& ends, Picoseconds step);
+
+}  // namespace optimus::ir

@@ -1,0 +1,25 @@
+#pragma once
+// The contention-free runner: every operation lasts its own time, links are never shared. One
+// replica of each stage is run. It is the plain twin of the simulator, and the lower bound where
+// links contend.
+
+#include "base/cost_model.h"
+#include "schedule/ir/runner.h"
+
+namespace optimus::ir {
+
+class CriticalPathRunner : public Runner {
+ public:
+  explicit CriticalPathRunner(const CostModel& costs) : costs_(costs) {}
+  absl::StatusOr<Timeline> Run(const Schedule& schedule) override;
+
+ private:
+  const CostModel& costs_;
+};
+
+// How many of a group's ranks there are, and how many of them share a node.
+GroupShape ShapeOf(const Schedule& schedule, const Group& group);
+// True if rank (stage, d, t) and its peer (peer_stage, d, t) are in one node.
+bool SameNode(const Schedule& schedule, int stage, int peer_stage, int d, int t);
+
+}  // namespace optimus::ir

@@ -1,0 +1,142 @@
+#pragma once
+// The Schedule: ordered operations per stream and explicit dependencies. It says WHAT in WHICH
+// ORDER after WHAT, so it stays correct when durations differ. Operations carry work, not time: a
+// simulator prices them, an executor launches them.
+//
+// SPMD: one Program per pipeline stage; every rank (dp, stage, tp) runs the program of its stage.
+// Physical placement: rank = (stage * dp + d) * tp + t, node = rank / gpus_per_node.
+//
+// Semantics (the same for every Runner):
+//   - an operation starts when the previous operation of its stream and all its dependencies have
+//   ended;
+//   - a collective starts when it is at that point on every member of its group; members match
+//     collectives of one group by order of issue; it ends for all at once;
+//   - a send starts by itself (it needs no posted receive) and ends when the message has arrived;
+//   - a receive takes no time of its own: it ends when its message has arrived.
+// Dependencies are listed in the order in which an idle compute stream is accounted to them
+// (schedule/ir/bubbles.h): data-parallel first, then tensor-parallel, then pipeline.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "base/kernel.h"
+#include "base/phase.h"
+
+namespace optimus::ir {
+
+enum class Stream : std::uint8_t {
+  kCompute,
+  kTensorParallel,
+  kEncoderCommunication,  // encoder collectives that run under LLM compute
+  kForwardSend,  // four pipeline streams: activations and gradients never wait for each other
+  kForwardReceive,
+  kBackwardSend,
+  kBackwardReceive,
+  kDataParallel,
+};
+inline constexpr int kStreamCount = 8;
+const char* ToString(Stream stream);
+
+inline constexpr std::int16_t kNoModule = -1;
+inline constexpr std::int16_t kLlmModule =
+    0;  // encoder k is module k + 1 (index into Schedule::modules)
+
+// Names an operation. -1: not applicable.
+struct Tag {
+  std::int16_t module = kNoModule;  // index into Schedule::modules
+  std::int16_t layer = -1;  // layer of the module, counted from 0; kEmbeddingLayer..: not a layer
+  std::int16_t chunk = -1;  // model chunk (virtual stage on this rank)
+  std::int16_t slice = -1;  // part of a micro-batch (encoder batches)
+  std::int32_t micro_batch = -1;
+  Phase phase = Phase::kForward;
+  friend bool operator==(const Tag&, const Tag&) = default;
+};
+inline constexpr std::int16_t kEmbeddingLayer = -2;
+inline constexpr std::int16_t kHeadLayer = -3;
+inline constexpr std::int16_t kProjectorLayer = -4;
+
+enum class OperationKind : std::uint8_t { kKernel, kCollective, kSend, kReceive };
+const char* ToString(OperationKind kind);
+
+struct Operation {
+  OperationKind kind = OperationKind::kKernel;
+  Stream stream = Stream::kCompute;
+  Tag tag;
+  std::int32_t work = -1;        // index into Schedule::kernels, collectives or transfers
+  std::int32_t peer_stage = -1;  // kSend, kReceive: the other side; same dp and tp coordinates
+  std::int32_t message = -1;     // kSend, kReceive: pairs the two; unique in the Schedule
+  std::uint32_t first_dependency = 0;  // range in Program::dependencies
+  std::uint32_t dependency_count = 0;
+  friend bool operator==(const Operation&, const Operation&) = default;
+};
+
+struct Program {
+  std::int32_t stage = 0;
+  std::vector<Operation> operations;        // issue order; an index is the operation's id
+  std::vector<std::uint32_t> dependencies;  // ids of operations of this program
+  absl::Span<const std::uint32_t> DependenciesOf(const Operation& op) const {
+    return absl::MakeConstSpan(dependencies).subspan(op.first_dependency, op.dependency_count);
+  }
+  friend bool operator==(const Program&, const Program&) = default;
+};
+
+// The ranks that agree on every axis that is false form one group.
+struct Group {
+  std::string name;
+  bool over_dp = false, over_pp = false, over_tp = false;
+  friend bool operator==(const Group&, const Group&) = default;
+};
+
+struct Collective {
+  CollectiveWork work;  // bytes per rank as nccl-tests define them
+  std::int32_t group = -1;
+  friend bool operator==(const Collective&, const Collective&) = default;
+};
+
+// A pipeline message; `fixed` > 0 replaces the link model by a measured duration (profiled
+// schedules).
+struct Transfer {
+  std::string name;
+  Bytes bytes;  // per GPU
+  Picoseconds fixed;
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+struct ModuleInfo {
+  std::string name;  // "llm", "vit-22b"
+  std::int32_t layers = 0;
+  bool frozen = false;  // no backward expected
+  friend bool operator==(const ModuleInfo&, const ModuleInfo&) = default;
+};
+
+struct Parallelism {
+  std::int32_t dp = 1, pp = 1, tp = 1;
+  std::int32_t gpus() const { return dp * pp * tp; }
+  friend bool operator==(const Parallelism&, const Parallelism&) = default;
+};
+
+struct Schedule {
+  std::string name;
+  Parallelism world;
+  std::int32_t gpus_per_node = 8;
+  std::int32_t micro_batches = 0;   // per pipeline
+  std::vector<ModuleInfo> modules;  // what must be there: every layer x micro-batch x slice
+  std::vector<Kernel> kernels;
+  std::vector<Collective> collectives;
+  std::vector<Transfer> transfers;
+  std::vector<Group> groups;
+  std::vector<Program> programs;  // programs[s].stage == s, size pp
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+inline std::int32_t RankOf(const Parallelism& w, int stage, int d, int t) {
+  return (stage * w.dp + d) * w.tp + t;
+}
+
+// "llm layer 3 micro-batch 5 chunk 1 backward fc1": for messages and traces.
+std::string Describe(const Schedule& schedule, const Program& program, std::uint32_t op);
+
+}  // namespace optimus::ir

@@ -1,0 +1,46 @@
+#pragma once
+// From an Experiment (what to train, on what, by which plan) to the Schedule of one training step,
+// with the facts that a report needs.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "hw_profiles/profile.h"
+#include "schedule/ir/schedule.h"
+#include "schedule/step/experiment.pb.h"
+
+namespace optimus::step {
+
+// Per GPU of one pipeline stage.
+struct StageMemory {
+  Bytes parameters;       // bf16
+  Bytes gradients;        // fp32
+  Bytes optimizer_state;  // 12 bytes a parameter, divided by DP under the distributed optimizer
+  Bytes activations;      // kept by the pipeline schedule at its peak
+  Bytes workspace;        // recomputation of one layer, logits, communication buffers
+  Bytes total() const { return parameters + gradients + optimizer_state + activations + workspace; }
+};
+
+struct StageContents {
+  int stage = 0, chunk = 0;
+  std::string layers;  // "vit-22b 0-2", "embedding, llm 0-1"
+};
+
+struct Step {
+  Experiment experiment;  // as read, defaults filled in
+  ir::Schedule schedule;
+  Flops model_flops;                    // of the whole step, all GPUs (MFU)
+  Flops hardware_flops;                 // of all kernels in the schedule, all GPUs (HFU)
+  std::vector<StageMemory> memory;      // by stage
+  std::vector<StageContents> contents;  // by virtual stage
+  std::vector<std::string> notes;       // assumptions worth printing: uneven chunks, inferred plan
+};
+
+// Reads and checks an experiment. Errors name file, field and a hint.
+absl::StatusOr<Experiment> LoadExperiment(const std::string& path);
+absl::StatusOr<hw::HardwareProfile> LoadExperimentProfile(const Experiment& experiment);
+absl::StatusOr<Step> BuildStep(const Experiment& experiment, const hw::ProfileCostModel& costs);
+
+}  // namespace optimus::step

@@ -1,0 +1,59 @@
+#pragma once
+// Runs a Schedule on SimGrid. The only user of SimGrid is this folder.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/cost_model.h"
+#include "schedule/ir/runner.h"
+
+namespace optimus::sim {
+
+enum class Fidelity {
+  kAuto,    // the cheapest one that is exact for this run
+  kFolded,  // one entity per pipeline stage: one data-parallel replica stands for all
+  kGroup,   // one entity per tensor-parallel group
+  kGpu,     // one entity per GPU
+};
+const char* ToString(Fidelity fidelity);
+absl::StatusOr<Fidelity> ParseFidelity(const std::string& text);
+
+struct SlowGpu {
+  int rank = 0;
+  double factor = 1.0;  // kernel times are multiplied by it
+};
+
+struct Options {
+  Fidelity fidelity = Fidelity::kAuto;
+  // Rail-optimised fabric: GPU t of every node is on rail t; a rail's leaf switch serves
+  // `nodes_per_leaf` nodes. Uplinks are 1 : oversubscription; at 1 they cannot bind and are not
+  // modelled.
+  int nodes_per_leaf = 32;
+  double oversubscription = 1.0;
+  std::vector<SlowGpu> slow_gpus;
+  bool record_spans = false;  // of one data-parallel replica (the first), tensor rank 0
+};
+
+struct FidelityChoice {
+  Fidelity fidelity = Fidelity::kGpu;
+  std::string reason;  // one sentence
+};
+// What kAuto takes, or whether the asked fidelity is exact; FAILED_PRECONDITION, with the reason,
+// where a coarser one than exact was asked for.
+absl::StatusOr<FidelityChoice> ChooseFidelity(const ir::Schedule& schedule, const CostModel& costs,
+                                              const Options& options);
+
+// SimGrid allows one engine per process: every Run is done in a forked child.
+class SimGridRunner : public ir::Runner {
+ public:
+  SimGridRunner(const CostModel& costs, Options options)
+      : costs_(costs), options_(std::move(options)) {}
+  absl::StatusOr<ir::Timeline> Run(const ir::Schedule& schedule) override;
+
+ private:
+  const CostModel& costs_;
+  Options options_;
+};
+
+}  // namespace optimus::sim

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Installs what Optimus needs on Debian 12 and skips what is there.
+#   tools/install_dependencies.sh        what a build needs
+#   tools/install_dependencies.sh test   that, and what the checks and tests need
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build pkg-config          # build
+  libsimgrid-dev                            # simulator (3.32; the code also compiles with up to 4.1)
+  libprotobuf-dev protobuf-compiler         # file formats
+  libabsl-dev                               # status, strings
+  libcli11-dev nlohmann-json3-dev           # command line, JSON
+  libbenchmark-dev                          # optimus_bench
+)
+if [ "${1:-}" = test ]; then
+  packages+=(libgtest-dev libgmock-dev clang-format clang-tidy)
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  if [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" != installed ]; then
+    missing+=("$package")
+  fi
+done
+if [ "${#missing[@]}" -eq 0 ]; then
+  echo "All ${#packages[@]} Debian packages are there: nothing to install."
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "error: need root or sudo to install: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "Installing from Debian: ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

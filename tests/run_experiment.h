@@ -1,0 +1,42 @@
+#pragma once
+// Builds and runs one experiment the way the command does, for tests.
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "base/status_macros.h"
+#include "hw_profiles/profile.h"
+#include "schedule/ir/critical_path.h"
+#include "schedule/ir/validate.h"
+#include "schedule/step/step.h"
+#include "sim/simgrid_runner.h"
+
+namespace optimus::testing {
+
+struct Built {
+  std::shared_ptr<hw::ProfileCostModel> costs;
+  step::Step step;
+};
+
+inline absl::StatusOr<Built> Build(const step::Experiment& experiment) {
+  OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(experiment));
+  Built built{std::make_shared<hw::ProfileCostModel>(std::move(profile)), {}};
+  OPTIMUS_ASSIGN_OR_RETURN(built.step, step::BuildStep(experiment, *built.costs));
+  OPTIMUS_RETURN_IF_ERROR(ir::Validate(built.step.schedule));
+  return built;
+}
+
+inline absl::StatusOr<Built> BuildFile(const std::string& path) {
+  OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment experiment, step::LoadExperiment(path));
+  return Build(experiment);
+}
+
+inline absl::StatusOr<ir::Timeline> Simulate(const Built& built, sim::Fidelity fidelity,
+                                             bool spans = false) {
+  sim::Options options;
+  options.fidelity = fidelity;
+  options.record_spans = spans;
+  return sim::SimGridRunner(*built.costs, options).Run(built.step.schedule);
+}
+
+}  // namespace optimus::testing

@@ -3,6 +3,7 @@
 // forward or backward after which. Durations play no part.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,5 +38,8 @@ enum class WarmUp : std::uint8_t {
   kDeferred,  // as few as keep the pipeline as short at zero transfer time: later forwards move
               // back
 };
+
+const char* ToString(SlotKind kind);
+std::string ToString(const Slot& slot);  // "forward of chunk 0, micro-batch 3"
 
 }  // namespace optimus::pipeline

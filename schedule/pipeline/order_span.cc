@@ -1,0 +1,195 @@
+#include "schedule/pipeline/order_span.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "schedule/pipeline/validate_order.h"
+
+namespace optimus::pipeline {
+namespace {
+
+using Table = std::vector<std::vector<Picoseconds>>;
+
+absl::Status CheckTable(const Order& order, const char* field, const Table& table) {
+  bool fits = table.size() == static_cast<std::size_t>(order.stages);
+  for (const auto& row : table) {
+    fits = fits && row.size() == static_cast<std::size_t>(order.chunks);
+    for (const Picoseconds time : row) {
+      if (time < Picoseconds(0)) {
+        return absl::InvalidArgumentError(absl::StrCat(field, ": negative time ", time.value()));
+      }
+    }
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat(field, ": needs ", order.stages, " stages x ",
+                                                   order.chunks, " chunks of times"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTimes(const Order& order, const SlotTimes& times) {
+  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "forward", times.forward));
+  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward_data", times.backward_data));
+  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward_weight", times.backward_weight));
+  if (times.communication < Picoseconds(0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("communication: negative time ", times.communication.value()));
+  }
+  return absl::OkStatus();
+}
+
+class Evaluator {
+ public:
+  Evaluator(const Order& order, const SlotTimes& times)
+      : order_(order),
+        times_(times),
+        virtual_stages_(order.stages * order.chunks),
+        forward_(Cells()),
+        backward_(Cells()),
+        next_(order.slots.size(), 0) {
+    span_.slots.resize(order.slots.size());
+    span_.first_start.resize(order.slots.size());
+    span_.last_end.resize(order.slots.size());
+  }
+
+  absl::StatusOr<OrderSpan> Run() {
+    // Sweep over the stages, each as far as it can go, until a sweep moves nothing.
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t stage = 0; stage < next_.size(); ++stage) {
+        while (next_[stage] < order_.slots[stage].size() && TryNext(stage)) {
+          moved = true;
+        }
+      }
+    }
+    for (std::size_t stage = 0; stage < next_.size(); ++stage) {
+      if (next_[stage] < order_.slots[stage].size()) {
+        return Deadlock(stage);
+      }
+      span_.first_start[stage] = span_.slots[stage].front().start;
+      span_.last_end[stage] = span_.slots[stage].back().end;
+      span_.span = std::max(span_.span, span_.last_end[stage]);
+    }
+    return std::move(span_);
+  }
+
+ private:
+  // End of each virtual stage's work on each micro-batch, where it has run.
+  using Ends = std::vector<std::optional<Picoseconds>>;
+
+  Ends Cells() const {
+    return Ends(static_cast<std::size_t>(virtual_stages_) *
+                static_cast<std::size_t>(order_.micro_batches));
+  }
+
+  std::size_t Cell(int virtual_stage, int micro_batch) const {
+    return static_cast<std::size_t>(virtual_stage) *
+               static_cast<std::size_t>(order_.micro_batches) +
+           static_cast<std::size_t>(micro_batch);
+  }
+
+  // The neighbour whose result `slot` of `virtual_stage` needs; nullopt at the ends of the model
+  // and for weight gradients.
+  std::optional<int> Needs(int virtual_stage, SlotKind kind) const {
+    if (kind == SlotKind::kForward) {
+      return virtual_stage > 0 ? std::optional(virtual_stage - 1) : std::nullopt;
+    }
+    const bool has_next = virtual_stage + 1 < virtual_stages_;
+    return kind != SlotKind::kBackwardWeight && has_next ? std::optional(virtual_stage + 1)
+                                                         : std::nullopt;
+  }
+
+  // When the neighbour's result has arrived: 0 if none is needed, nullopt if it is not made yet.
+  // The stage's own forward needs no look: ValidateOrder put it earlier on the same stage.
+  std::optional<Picoseconds> Arrival(int virtual_stage, const Slot& slot) const {
+    const std::optional<int> from = Needs(virtual_stage, slot.kind);
+    if (!from.has_value()) {
+      return Picoseconds(0);
+    }
+    const Ends& ends = slot.kind == SlotKind::kForward ? forward_ : backward_;
+    const auto& end = ends[Cell(*from, slot.micro_batch)];
+    if (!end.has_value()) {
+      return std::nullopt;
+    }
+    return *end + (order_.stages > 1 ? times_.communication : Picoseconds(0));
+  }
+
+  Picoseconds Duration(std::size_t stage, const Slot& slot) const {
+    const auto chunk = static_cast<std::size_t>(slot.chunk);
+    switch (slot.kind) {
+      case SlotKind::kForward:
+        return times_.forward[stage][chunk];
+      case SlotKind::kBackward:
+        return times_.backward_data[stage][chunk] + times_.backward_weight[stage][chunk];
+      case SlotKind::kBackwardData:
+        return times_.backward_data[stage][chunk];
+      case SlotKind::kBackwardWeight:
+        return times_.backward_weight[stage][chunk];
+    }
+    return Picoseconds(0);
+  }
+
+  int VirtualStage(std::size_t stage, const Slot& slot) const {
+    return slot.chunk * order_.stages + static_cast<int>(stage);
+  }
+
+  bool TryNext(std::size_t stage) {
+    const Slot& slot = order_.slots[stage][next_[stage]];
+    const int virtual_stage = VirtualStage(stage, slot);
+    const auto arrival = Arrival(virtual_stage, slot);
+    if (!arrival.has_value()) {
+      return false;
+    }
+    auto& done = span_.slots[stage];
+    const Picoseconds start = std::max(*arrival, done.empty() ? Picoseconds(0) : done.back().end);
+    const Picoseconds end = start + Duration(stage, slot);
+    done.push_back({start, end});
+    if (slot.kind != SlotKind::kBackwardWeight) {
+      Ends& ends = slot.kind == SlotKind::kForward ? forward_ : backward_;
+      ends[Cell(virtual_stage, slot.micro_batch)] = end;
+    }
+    ++next_[stage];
+    return true;
+  }
+
+  absl::Status Deadlock(std::size_t stage) const {
+    const Slot& slot = order_.slots[stage][next_[stage]];
+    const int from = Needs(VirtualStage(stage, slot), slot.kind).value_or(0);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "order deadlocks: stage ", stage, ", slot ", next_[stage], " (", ToString(slot),
+        ") waits for the ", slot.kind == SlotKind::kForward ? "forward" : "backward",
+        " of chunk ", from / order_.stages, " of stage ", from % order_.stages,
+        ", which cannot run before it"));
+  }
+
+  const Order& order_;
+  const SlotTimes& times_;
+  int virtual_stages_;
+  Ends forward_, backward_;
+  std::vector<std::size_t> next_;  // by stage: the slot to run next
+  OrderSpan span_;
+};
+
+}  // namespace
+
+SlotTimes UniformTimes(const Order& order, Picoseconds forward, Picoseconds backward_data,
+                       Picoseconds backward_weight, Picoseconds communication) {
+  const auto table = [&order](Picoseconds time) {
+    return Table(order.stages, std::vector<Picoseconds>(order.chunks, time));
+  };
+  return {table(forward), table(backward_data), table(backward_weight), communication};
+}
+
+absl::StatusOr<OrderSpan> EvaluateOrder(const Order& order, const SlotTimes& times) {
+  OPTIMUS_RETURN_IF_ERROR(ValidateOrder(order));
+  OPTIMUS_RETURN_IF_ERROR(CheckTimes(order, times));
+  return Evaluator(order, times).Run();
+}
+
+}  // namespace optimus::pipeline

@@ -1,0 +1,45 @@
+#pragma once
+// When every slot of an order runs, by the plain recurrence: a slot starts when its stage is free
+// and what it needs has arrived. The slow, obvious twin of the simulator.
+//
+// Virtual stage k = chunk * stages + stage. Forward of k needs forward of k - 1; backward of k needs
+// its own forward and backward of k + 1. Each needed result from another stage arrives
+// `communication` after it was made; sends are asynchronous and never wait for each other. A result
+// of the same stage (one stage only) is there at once.
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "schedule/pipeline/order.h"
+
+namespace optimus::pipeline {
+
+struct SlotTimes {
+  // By stage and chunk.
+  std::vector<std::vector<Picoseconds>> forward;
+  std::vector<std::vector<Picoseconds>> backward_data;
+  std::vector<std::vector<Picoseconds>> backward_weight;  // a whole backward lasts data + weight
+  Picoseconds communication;
+};
+
+// The same times for every stage and chunk of `order`.
+SlotTimes UniformTimes(const Order& order, Picoseconds forward, Picoseconds backward_data,
+                       Picoseconds backward_weight, Picoseconds communication);
+
+struct SlotInterval {
+  Picoseconds start, end;
+};
+
+struct OrderSpan {
+  Picoseconds span;                              // end of the last slot; the first starts at 0
+  std::vector<Picoseconds> first_start;          // by stage
+  std::vector<Picoseconds> last_end;             // by stage
+  std::vector<std::vector<SlotInterval>> slots;  // by stage, in the order of Order::slots
+};
+
+// INVALID_ARGUMENT for an order that ValidateOrder refuses, times of another shape or below 0, and
+// an order that deadlocks: names the first blocked stage, its slot and what it waits for.
+absl::StatusOr<OrderSpan> EvaluateOrder(const Order& order, const SlotTimes& times);
+
+}  // namespace optimus::pipeline

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "base/units.h"
 #include "models/layers.h"
 #include "models/model.pb.h"
@@ -26,6 +26,9 @@ std::int64_t CountProjectorParameters(const ModelConfig& encoder, std::int64_t l
 
 // The same, on one GPU of a tensor-parallel group (norms are replicated).
 std::int64_t LayerParametersPerGpu(const ModelConfig& model, int tensor_parallel);
+// The token table alone: what a last pipeline stage holds a second copy of where the embeddings are
+// tied and the first stage is another GPU's.
+std::int64_t TokenEmbeddingParametersPerGpu(const ModelConfig& model, int tensor_parallel);
 std::int64_t EmbeddingParametersPerGpu(const ModelConfig& model, int tensor_parallel);
 std::int64_t HeadParametersPerGpu(const ModelConfig& model, int tensor_parallel);
 std::int64_t ProjectorParametersPerGpu(const ModelConfig& encoder, std::int64_t llm_hidden_size,
@@ -47,5 +50,8 @@ Bytes HeadActivationBytes(const ModelConfig& model, const LayerShape& shape);
 
 // Divisibility and positivity; INVALID_ARGUMENT names the field.
 absl::Status ValidateModel(const ModelConfig& model, int tensor_parallel);
+// ValidateModel, and that the micro-batch is positive, splits under sequence parallelism and does
+// not overflow. Every function that takes a LayerShape relies on it.
+absl::Status ValidateShape(const ModelConfig& model, const LayerShape& shape);
 
 }  // namespace optimus::models

@@ -1,0 +1,60 @@
+#include "models/zoo.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "models/accounting.h"
+
+namespace optimus::models {
+namespace {
+
+constexpr char kExtension[] = ".textproto";
+
+std::string ZooDir() { return DataDir() + "/models/zoo"; }
+
+absl::StatusOr<ModelConfig> ReadModel(const std::string& path) {
+  ModelConfig model;
+  OPTIMUS_RETURN_IF_ERROR(ReadTextProto(path, model));
+  if (model.name().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": name is empty; give the model a name"));
+  }
+  const absl::Status valid = ValidateModel(model, /*tensor_parallel=*/1);
+  if (!valid.ok()) {
+    return absl::Status(valid.code(), absl::StrCat(path, ": ", valid.message()));
+  }
+  return model;
+}
+
+}  // namespace
+
+std::vector<std::string> ZooModels() {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(ZooDir(), error);
+  const std::filesystem::directory_iterator end;
+  for (; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == kExtension) names.push_back(entry->path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<ModelConfig> LoadModel(const std::string& name_or_path) {
+  if (absl::EndsWith(name_or_path, ".json")) return ImportHuggingFaceConfig(name_or_path);
+  if (absl::EndsWith(name_or_path, kExtension)) return ReadModel(name_or_path);
+  const std::vector<std::string> known = ZooModels();
+  if (std::find(known.begin(), known.end(), name_or_path) == known.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("unknown model '", name_or_path, "'; known: ", absl::StrJoin(known, ", "),
+                     " (from ", ZooDir(), "), or a path to a *.textproto or config.json"));
+  }
+  return ReadModel(absl::StrCat(ZooDir(), "/", name_or_path, kExtension));
+}
+
+}  // namespace optimus::models

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/cost_model.h"
 #include "base/units.h"
@@ -16,9 +17,19 @@ namespace optimus::hw {
 // `name_or_path`: a zoo name ("h100-80gb") or a *.textproto path. NOT_FOUND lists the known names;
 // INVALID_ARGUMENT names file and field.
 absl::StatusOr<HardwareProfile> LoadProfile(const std::string& name_or_path);
-std::vector<std::string> ZooProfiles();
+std::vector<std::string> ZooProfiles();  // sorted
+// Every number is there, in range, with origin, source and date. INVALID_ARGUMENT names the field
+// ("gpu.gemm_efficiency.value: is 1.2; ...").
 absl::Status ValidateProfile(const HardwareProfile& profile);
 
+// Prices from a valid profile (ValidateProfile; LoadProfile has done it).
+//   GEMM: max(FLOPs / (peak * GEMM efficiency), bytes / (HBM * HBM efficiency)) + launch.
+//   Fused attention: FLOPs / (peak * attention efficiency) + launch.
+//   Memory-bound: bytes / (HBM * HBM efficiency) + launch. Fixed: as it is, no launch.
+//   Collectives: latency + ring bytes / (link * efficiency); NVLink SHARP inside a node where the
+//   profile allows it and it is faster; one rank: nothing. Across nodes, k members in each node
+//   use k NICs and each NIC carries 1/k of the ring (an all-to-all: what leaves the node); NVLink
+//   bounds it if it is slower than k NICs. Nodes are taken to hold k members each.
 class ProfileCostModel : public CostModel {
  public:
   explicit ProfileCostModel(HardwareProfile profile);
@@ -29,7 +40,7 @@ class ProfileCostModel : public CostModel {
   int gpus_per_node() const override;
 
   const HardwareProfile& profile() const { return profile_; }
-  FlopsPerSecond peak_flops() const;   // dense bf16
+  FlopsPerSecond peak_flops() const;  // dense bf16
   Bytes memory_capacity() const;
   Picoseconds optimizer_overhead() const;
 

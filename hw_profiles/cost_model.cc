@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "hw_profiles/collective_cost.h"
+#include "hw_profiles/profile.h"
+
+namespace optimus::hw {
+namespace {
+
+Picoseconds HbmTime(const Gpu& gpu, Bytes bytes) {
+  return TransferTime(bytes, BytesPerSecond(gpu.hbm_bandwidth_tb_per_s().value() * 1e12 *
+                                            gpu.hbm_efficiency().value()));
+}
+
+Picoseconds MathTime(const Gpu& gpu, Flops flops, double efficiency) {
+  return ComputeTime(flops,
+                     FlopsPerSecond(gpu.peak_dense_bf16_tflop_per_s().value() * 1e12 * efficiency));
+}
+
+}  // namespace
+
+ProfileCostModel::ProfileCostModel(HardwareProfile profile) : profile_(std::move(profile)) {}
+
+Picoseconds ProfileCostModel::KernelTime(const Kernel& kernel) const {
+  const Gpu& gpu = profile_.gpu();
+  const Picoseconds launch = FromSeconds(gpu.kernel_launch_us().value() * 1e-6);
+  switch (kernel.kind) {
+    case KernelKind::kGemm:
+      return launch + std::max(MathTime(gpu, kernel.flops, gpu.gemm_efficiency().value()),
+                               HbmTime(gpu, kernel.bytes));
+    case KernelKind::kAttention:
+      return launch + MathTime(gpu, kernel.flops, gpu.attention_efficiency().value());
+    case KernelKind::kMemoryBound:
+      return launch + HbmTime(gpu, kernel.bytes);
+    case KernelKind::kFixed:
+      return kernel.fixed;
+  }
+  std::abort();
+}
+
+TransferCost ProfileCostModel::CollectiveCost(const CollectiveWork& work, GroupShape group) const {
+  return PriceCollective(profile_, work, group);
+}
+
+TransferCost ProfileCostModel::SendCost(Bytes bytes, bool same_node) const {
+  const RingCost& row = same_node ? profile_.nvlink().send() : profile_.nic().send();
+  return PriceTransfer(static_cast<double>(bytes.value()), row.efficiency().value(),
+                       row.latency_us().value(), same_node ? LinkScope::kNvlink : LinkScope::kNic);
+}
+
+BytesPerSecond ProfileCostModel::LinkBandwidth(LinkScope scope) const {
+  const Link& link = scope == LinkScope::kNvlink ? profile_.nvlink() : profile_.nic();
+  return BytesPerSecond(link.bandwidth_gb_per_s().value() * 1e9);
+}
+
+int ProfileCostModel::gpus_per_node() const {
+  return static_cast<int>(profile_.gpus_per_node().value());
+}
+
+FlopsPerSecond ProfileCostModel::peak_flops() const {
+  return FlopsPerSecond(profile_.gpu().peak_dense_bf16_tflop_per_s().value() * 1e12);
+}
+
+Bytes ProfileCostModel::memory_capacity() const {
+  return Bytes(static_cast<Bytes::rep>(profile_.gpu().memory_capacity_gib().value() *
+                                       (1024.0 * 1024.0 * 1024.0)));
+}
+
+Picoseconds ProfileCostModel::optimizer_overhead() const {
+  return FromSeconds(profile_.gpu().optimizer_step_ms().value() * 1e-3);
+}
+
+}  // namespace optimus::hw

@@ -1,0 +1,324 @@
+#include "traces/perfetto.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "traces/bubble_intervals.h"
+#include "traces/perfetto_subset.pb.h"
+#include "traces/span_name.h"
+#include "traces/test_schedule.h"
+
+namespace optimus::traces {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Slice {
+  std::string name, category;
+  std::uint64_t start_ns = 0, end_ns = 0;
+  std::map<std::string, std::string> arguments;
+};
+
+struct Track {
+  std::string process, name;
+  int order = 0;
+  std::vector<Slice> slices;
+};
+
+// Interned strings of one packet sequence.
+struct Interned {
+  std::map<std::uint64_t, std::string> categories, names, keys, texts;
+};
+
+// Reads a trace as a viewer does: interned strings by sequence, default tracks, a stack per track.
+class TraceReader {
+ public:
+  explicit TraceReader(const std::string& bytes) {
+    EXPECT_TRUE(trace_.ParseFromString(bytes));
+    for (const perfetto::TracePacket& packet : trace_.packet()) Read(packet);
+    for (const auto& [uuid, open] : open_) EXPECT_EQ(open.size(), 0U) << "track " << uuid;
+  }
+  const std::map<std::uint64_t, Track>& tracks() const { return tracks_; }
+  const Track& Find(const std::string& process, const std::string& name) const {
+    for (const auto& [uuid, track] : tracks_) {
+      if (track.process == process && track.name == name) return track;
+    }
+    static const Track none;
+    ADD_FAILURE() << "no track " << process << " / " << name;
+    return none;
+  }
+
+ private:
+  void Read(const perfetto::TracePacket& packet) {
+    if (packet.has_track_descriptor()) ReadDescriptor(packet.track_descriptor());
+    const std::uint32_t sequence = packet.trusted_packet_sequence_id();
+    if (packet.has_trace_packet_defaults()) {
+      EXPECT_EQ(packet.sequence_flags(), perfetto::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
+      defaults_[sequence] = packet.trace_packet_defaults().track_event_defaults().track_uuid();
+    }
+    ReadInterned(packet.interned_data(), interned_[sequence]);
+    if (packet.has_track_event()) ReadEvent(packet);
+  }
+
+  void ReadDescriptor(const perfetto::TrackDescriptor& descriptor) {
+    if (descriptor.has_process()) {
+      processes_[descriptor.process().pid()] = descriptor.process().process_name();
+    }
+    if (!descriptor.has_thread()) return;
+    Track& track = tracks_[descriptor.uuid()];
+    EXPECT_TRUE(track.name.empty()) << "described twice";
+    EXPECT_EQ(processes_.count(descriptor.thread().pid()), 1U) << "process described before thread";
+    EXPECT_TRUE(thread_ids_.insert(descriptor.thread().tid()).second) << "tid used twice";
+    track.process = processes_[descriptor.thread().pid()];
+    track.name = descriptor.thread().thread_name();
+    track.order = descriptor.sibling_order_rank();
+  }
+
+  static void ReadInterned(const perfetto::InternedData& data, Interned& interned) {
+    auto add = [](auto& map, std::uint64_t id, const std::string& text) {
+      EXPECT_GT(id, 0U);
+      EXPECT_TRUE(map.emplace(id, text).second) << "id " << id << " interned twice";
+    };
+    for (const auto& e : data.event_categories()) add(interned.categories, e.iid(), e.name());
+    for (const auto& e : data.event_names()) add(interned.names, e.iid(), e.name());
+    for (const auto& e : data.debug_annotation_names()) add(interned.keys, e.iid(), e.name());
+    for (const auto& e : data.debug_annotation_string_values()) {
+      add(interned.texts, e.iid(), e.str());
+    }
+  }
+
+  void ReadEvent(const perfetto::TracePacket& packet) {
+    const std::uint32_t sequence = packet.trusted_packet_sequence_id();
+    EXPECT_EQ(packet.sequence_flags(), perfetto::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE);
+    const perfetto::TrackEvent& event = packet.track_event();
+    const std::uint64_t uuid = defaults_.at(sequence);
+    ASSERT_EQ(tracks_.count(uuid), 1U);
+    std::vector<Slice>& open = open_[uuid];
+    EXPECT_GE(packet.timestamp(), last_ns_[uuid]) << "time goes back on track " << uuid;
+    last_ns_[uuid] = packet.timestamp();
+    if (event.type() == perfetto::TrackEvent::TYPE_SLICE_END) {
+      ASSERT_EQ(open.size(), 1U) << "an end without a begin, or slices that nest";
+      open.back().end_ns = packet.timestamp();
+      tracks_[uuid].slices.push_back(open.back());
+      open.pop_back();
+      return;
+    }
+    ASSERT_EQ(event.type(), perfetto::TrackEvent::TYPE_SLICE_BEGIN);
+    open.push_back(ReadBegin(packet, interned_.at(sequence)));
+  }
+
+  static Slice ReadBegin(const perfetto::TracePacket& packet, const Interned& interned) {
+    const perfetto::TrackEvent& event = packet.track_event();
+    Slice slice;
+    slice.start_ns = packet.timestamp();
+    slice.name = event.has_name() ? event.name() : interned.names.at(event.name_iid());
+    slice.category = interned.categories.at(event.category_iids(0));
+    for (const auto& a : event.debug_annotations()) {
+      slice.arguments[interned.keys.at(a.name_iid())] =
+          a.has_string_value_iid() ? interned.texts.at(a.string_value_iid())
+          : a.has_double_value()   ? std::to_string(a.double_value())
+                                   : std::to_string(a.uint_value());
+    }
+    return slice;
+  }
+
+  perfetto::Trace trace_;
+  std::map<int, std::string> processes_;
+  std::set<int> thread_ids_;
+  std::map<std::uint64_t, Track> tracks_;
+  std::map<std::uint32_t, std::uint64_t> defaults_;
+  std::map<std::uint32_t, Interned> interned_;
+  std::map<std::uint64_t, std::vector<Slice>> open_;
+  std::map<std::uint64_t, std::uint64_t> last_ns_;
+};
+
+std::string Export(const TestSchedule& test) {
+  auto trace = ToPerfetto(test.schedule(), test.timeline());
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  return trace.value_or("");
+}
+
+const char* ProcessName(int stage) { return stage == 0 ? "stage 0 (rank 0)" : "stage 1 (rank 4)"; }
+
+TEST(PerfettoTest, EveryOperationIsOneSliceWithItsTimes) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const TestSchedule test(seed);
+    const TraceReader reader(Export(test));
+    for (int stage = 0; stage < 2; ++stage) {
+      std::map<std::string, std::size_t> next;
+      const ir::Program& program = test.schedule().programs[stage];
+      for (std::uint32_t id = 0; id < program.operations.size(); ++id) {
+        const ir::Operation& op = program.operations[id];
+        const Track& track = reader.Find(ProcessName(stage), TrackName(op.stream));
+        const std::size_t at = next[track.name]++;
+        ASSERT_LT(at, track.slices.size());
+        const Slice& slice = track.slices[at];
+        EXPECT_EQ(slice.name, SpanName(test.schedule(), op));
+        // Within half a nanosecond at both ends.
+        const std::int64_t start = test.starts(stage)[id].value();
+        const std::int64_t end = test.ends(stage)[id].value();
+        EXPECT_LE(std::abs(static_cast<std::int64_t>(slice.start_ns) * 1000 - start), 500);
+        EXPECT_LE(std::abs(static_cast<std::int64_t>(slice.end_ns) * 1000 - end), 500);
+        if (end - start < 10'000'000) {
+          EXPECT_EQ(slice.arguments.at("duration_ps"), std::to_string(end - start));
+        } else {
+          EXPECT_EQ(slice.arguments.count("duration_ps"), 0U);
+        }
+      }
+      for (const auto& [name, count] : next) {
+        EXPECT_EQ(reader.Find(ProcessName(stage), name).slices.size(), count);
+      }
+    }
+  }
+}
+
+TEST(PerfettoTest, BubblesAddUpToTheAccount) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const TestSchedule test(seed, 1 + static_cast<int>(seed % 5));
+    const ir::Timeline timeline = test.timeline();
+    for (int stage = 0; stage < 2; ++stage) {
+      std::array<Picoseconds, ir::kBubbleClassCount> sums{};
+      Picoseconds previous;
+      for (const BubbleInterval& bubble :
+           BubbleIntervals(test.schedule(), test.schedule().programs[stage], test.starts(stage),
+                           test.ends(stage), timeline.step)) {
+        EXPECT_LT(bubble.start, bubble.end);
+        EXPECT_GE(bubble.start, previous);
+        previous = bubble.end;
+        sums[static_cast<std::size_t>(bubble.cause)] += bubble.end - bubble.start;
+      }
+      EXPECT_EQ(sums, timeline.entities[stage].account.bubbles) << "seed " << seed;
+    }
+  }
+}
+
+TEST(PerfettoTest, BubblesTrackFillsEveryGapOfTheComputeTrack) {
+  const TestSchedule test(7);
+  const TraceReader reader(Export(test));
+  for (int stage = 0; stage < 2; ++stage) {
+    std::uint64_t covered = 0;
+    std::map<std::string, std::uint64_t> by_class;
+    for (const Slice& s : reader.Find(ProcessName(stage), "compute").slices) {
+      covered += s.end_ns - s.start_ns;
+    }
+    for (const Slice& s : reader.Find(ProcessName(stage), "bubbles").slices) {
+      covered += s.end_ns - s.start_ns;
+      EXPECT_EQ(s.category, "bubble");
+      by_class[s.name] += s.end_ns - s.start_ns;
+    }
+    // Exactly: every end is the next start, and both are rounded alike.
+    EXPECT_EQ(covered, static_cast<std::uint64_t>((test.step().value() + 500) / 1000));
+    const ir::RankAccount account = test.timeline().entities[stage].account;
+    for (const auto& [name, ns] : by_class) {
+      double expected = -1;
+      for (int c = 0; c < ir::kBubbleClassCount; ++c) {
+        if (name == ToString(static_cast<ir::BubbleClass>(c))) {
+          expected = static_cast<double>(account.bubbles[c].value()) / 1000;
+        }
+      }
+      EXPECT_NEAR(static_cast<double>(ns), expected, 20) << name;
+    }
+  }
+}
+
+TEST(PerfettoTest, SlicesAreNamedAndLabelled) {
+  const TestSchedule test(1);
+  const TraceReader reader(Export(test));
+  const Track& compute = reader.Find("stage 0 (rank 0)", "compute");
+  const Slice& llm = compute.slices[0];
+  EXPECT_EQ(llm.name, "fc1 fwd L0 mb0");
+  EXPECT_EQ(llm.arguments.at("module"), "llm");
+  EXPECT_EQ(llm.arguments.at("phase"), "forward");
+  EXPECT_EQ(llm.arguments.at("layer"), "0");
+  EXPECT_EQ(llm.arguments.at("chunk"), "0");
+  EXPECT_EQ(llm.arguments.at("micro_batch"), "0");
+  EXPECT_EQ(llm.arguments.count("slice"), 0U);
+  const Slice& encoder = compute.slices[2];
+  EXPECT_EQ(encoder.name, "fc1 fwd enc L0 mb1 s2");
+  EXPECT_EQ(encoder.arguments.at("slice"), "2");
+  EXPECT_EQ(compute.slices.back().name, "optimizer");
+  const Slice& send = reader.Find("stage 0 (rank 0)", "forward send").slices[1];
+  EXPECT_EQ(send.name, "activations fwd c0 mb1 to stage 1");
+  EXPECT_EQ(send.category, "send");
+  EXPECT_EQ(send.arguments.at("bytes"), "64");
+  EXPECT_EQ(send.arguments.at("peer_stage"), "1");
+  const Slice& gather = reader.Find("stage 1 (rank 4)", "data parallel").slices[0];
+  EXPECT_EQ(gather.name, "all-gather param sync");
+  EXPECT_EQ(gather.category, "all_gather");
+}
+
+TEST(PerfettoTest, KernelsCarryFlopsOrBytes) {
+  const TestSchedule test(3);
+  const TraceReader reader(Export(test));
+  const ir::Program& program = test.schedule().programs[0];
+  const Track& compute = reader.Find("stage 0 (rank 0)", "compute");
+  std::size_t at = 0;
+  for (const ir::Operation& op : program.operations) {
+    if (op.stream != ir::Stream::kCompute) continue;
+    const Kernel& kernel = test.schedule().kernels[op.work];
+    const Slice& slice = compute.slices[at++];
+    const bool gemm = kernel.kind == KernelKind::kGemm;
+    EXPECT_EQ(slice.category, gemm ? "gemm" : "memory_bound");
+    EXPECT_EQ(slice.arguments.at(gemm ? "flops" : "bytes"),
+              std::to_string(gemm ? static_cast<std::int64_t>(kernel.flops.value())
+                                  : kernel.bytes.value()));
+  }
+}
+
+TEST(PerfettoTest, TracksAreOrderedComputeFirst) {
+  const TraceReader reader(Export(TestSchedule(2)));
+  std::map<int, std::string> by_order;
+  for (const auto& [uuid, track] : reader.tracks()) {
+    if (track.process == "stage 0 (rank 0)") by_order[track.order] = track.name;
+  }
+  std::vector<std::string> names;
+  for (const auto& [order, name] : by_order) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("compute", "bubbles", "tensor parallel", "forward send",
+                                 "backward receive", "data parallel"));
+}
+
+TEST(PerfettoTest, SameInputSameBytes) {
+  EXPECT_EQ(Export(TestSchedule(5)), Export(TestSchedule(5)));
+  EXPECT_NE(Export(TestSchedule(5)), Export(TestSchedule(6)));
+}
+
+TEST(PerfettoTest, RefusesTimelinesItCannotDraw) {
+  const TestSchedule test(4);
+  const auto error = [&](ir::Timeline timeline) {
+    return ToPerfetto(test.schedule(), timeline).status();
+  };
+  ir::Timeline timeline = test.timeline();
+  timeline.spans.clear();
+  EXPECT_EQ(error(timeline).code(), absl::StatusCode::kFailedPrecondition);
+
+  timeline = test.timeline();
+  timeline.spans.pop_back();
+  EXPECT_EQ(error(timeline).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(error(timeline).message()), HasSubstr("rank 4 (stage 1)"));
+
+  timeline = test.timeline();
+  timeline.spans[3].operation = 2;
+  EXPECT_THAT(std::string(error(timeline).message()), HasSubstr("operation 3"));
+
+  timeline = test.timeline();
+  timeline.spans[2].end = timeline.spans[2].start - Picoseconds(1);
+  EXPECT_THAT(std::string(error(timeline).message()), HasSubstr("start <= end"));
+
+  timeline = test.timeline();
+  for (ir::Span& span : timeline.spans) span.rank += 100;
+  EXPECT_THAT(std::string(error(timeline).message()), HasSubstr("ranks 0 to 7"));
+
+  timeline = test.timeline();
+  timeline.spans[3].start = Picoseconds(0);  // the second kernel of the compute stream
+  timeline.spans[1].end = timeline.spans[1].start + Picoseconds(100);
+  timeline.spans[3].end = timeline.spans[1].end + Picoseconds(100);
+  EXPECT_THAT(std::string(error(timeline).message()), HasSubstr("previous operation ends"));
+}
+
+}  // namespace
+}  // namespace optimus::traces

@@ -16,12 +16,14 @@ using Boundaries = std::vector<int>;
 // first (layers mod virtual_stages) stages hold one layer more. Every layer once, no stage empty.
 absl::StatusOr<Boundaries> EqualLayers(int layers, int virtual_stages, bool allow_uneven);
 
-// Explicit counts per virtual stage ("4,6,6,6,6,6,6,8"); must sum to `layers`.
+// Explicit counts per virtual stage ("4,6,6,6,6,6,6,8"), each at least 1; must sum to `layers`.
 absl::StatusOr<Boundaries> FromCounts(const std::vector<int>& counts, int layers);
 
 // The paper's dynamic programme F(l, m) = min_j max(F(j, m-1), sum of t over (j, l]): contiguous,
-// no stage empty, smallest possible maximum. Among equal maxima the earliest boundaries, last
-// boundary first (docs: decision 12).
+// no stage empty, smallest possible maximum. Ties, as a named rule (decision 12): the last boundary
+// is the earliest j that attains F(l, m); the stages before it are the balanced partition of layers
+// [0, j) over m - 1 stages, by the same rule. So ten equal layers on four stages are 2, 2, 3, 3.
+// INVALID_ARGUMENT for fewer layers than stages and for a negative time.
 absl::StatusOr<Boundaries> Balanced(const std::vector<Picoseconds>& layer_times,
                                     int virtual_stages);
 
@@ -33,8 +35,11 @@ struct LayoutStage {
   int decoder_layers = 0;  // 't'
 };
 // Megatron-LM's --pipeline-model-parallel-layout: stages separated by '|', E embedding, t decoder
-// layer, L loss, X*n and (..)*n repetition, ',' cosmetic; extended by v (encoder layer) and p
-// (projector). INVALID_ARGUMENT points at the offending character.
+// layer, L loss, X*n and (..)*n repetition (not nested), ',' and spaces cosmetic; extended by v
+// (encoder layer) and p (projector). One E before the first t, one L at the end; v's before p, p
+// before the first t. "Et*3|(tt|)*4tL": 3 decoder layers with the embedding, 4 stages of 2, 1 with
+// the loss. INVALID_ARGUMENT points at the offending character. UNIMPLEMENTED: m (multi-token
+// prediction layer) and a stage that holds nothing, which Megatron-LM knows and we do not.
 absl::StatusOr<std::vector<LayoutStage>> ParseLayout(const std::string& layout);
 
 }  // namespace optimus::partition

@@ -42,19 +42,17 @@ absl::Status CheckGroup(const InterleavedOptions& o, int group) {
         "schedule needs at least one micro-batch per pipeline stage (", o.stages,
         "); use more micro-batches or one model chunk"));
   }
-  const std::string allowed =
-      absl::StrCat("[", o.stages, ", ", o.micro_batches, "] (pipeline stages to micro-batches)");
   if (group < o.stages || group > o.micro_batches) {
-    return absl::InvalidArgumentError(absl::StrCat("micro_batch_group: ", group,
-                                                   " is outside the allowed range ", allowed));
+    return absl::InvalidArgumentError(
+        absl::StrCat("micro_batch_group: ", group, " is outside the allowed range [", o.stages,
+                     ", ", o.micro_batches, "] (pipeline stages to micro-batches)"));
   }
   const int last = o.micro_batches % group;
   if (last != 0 && last < o.stages) {
     return absl::InvalidArgumentError(absl::StrCat(
         "micro_batch_group: ", o.micro_batches, " micro-batches in groups of ", group,
         " leave a last group of ", last, ", which must be 0 or at least the ", o.stages,
-        " pipeline stages; use a group in ", allowed, " with such a remainder: ",
-        AllowedGroups(o.stages, o.micro_batches)));
+        " pipeline stages; allowed groups: ", AllowedGroups(o.stages, o.micro_batches)));
   }
   return absl::OkStatus();
 }
@@ -79,9 +77,8 @@ std::vector<Slot> Turns(const InterleavedOptions& o, int group, SlotKind kind) {
 // Forwards of stage s before its first steady forward-backward pair.
 int WarmUpForwards(const InterleavedOptions& o, int group, int stage) {
   const std::int64_t stages_after = o.stages - 1 - stage;
-  // Deferred: the first backward reaches stage s when its chunk's forward has gone down to the last
-  // stage and come back: 2 * stages_after slots later. Only half of them must be filled with
-  // forwards to keep the stages after it fed; the other half only runs ahead.
+  // Deferred: as in plain 1F1B, one forward for each stage after this one. Fewer would starve those
+  // stages; Megatron-LM's second one only runs ahead, which hides transfers.
   const std::int64_t ahead = o.warm_up == WarmUp::kMegatron ? 2 * stages_after : stages_after;
   const std::int64_t chunks_before = static_cast<std::int64_t>(o.chunks - 1) * group;
   const std::int64_t total = static_cast<std::int64_t>(o.chunks) * o.micro_batches;

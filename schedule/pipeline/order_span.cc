@@ -163,9 +163,8 @@ class Evaluator {
     const int from = Needs(VirtualStage(stage, slot), slot.kind).value_or(0);
     return absl::InvalidArgumentError(absl::StrCat(
         "order deadlocks: stage ", stage, ", slot ", next_[stage], " (", ToString(slot),
-        ") waits for the ", slot.kind == SlotKind::kForward ? "forward" : "backward",
-        " of chunk ", from / order_.stages, " of stage ", from % order_.stages,
-        ", which cannot run before it"));
+        ") waits for the ", slot.kind == SlotKind::kForward ? "forward" : "backward", " of chunk ",
+        from / order_.stages, " of stage ", from % order_.stages, ", which cannot run before it"));
   }
 
   const Order& order_;

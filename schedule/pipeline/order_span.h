@@ -2,8 +2,8 @@
 // When every slot of an order runs, by the plain recurrence: a slot starts when its stage is free
 // and what it needs has arrived. The slow, obvious twin of the simulator.
 //
-// Virtual stage k = chunk * stages + stage. Forward of k needs forward of k - 1; backward of k needs
-// its own forward and backward of k + 1. Each needed result from another stage arrives
+// Virtual stage k = chunk * stages + stage. Forward of k needs forward of k - 1; backward of k
+// needs its own forward and backward of k + 1. Each needed result from another stage arrives
 // `communication` after it was made; sends are asynchronous and never wait for each other. A result
 // of the same stage (one stage only) is there at once.
 

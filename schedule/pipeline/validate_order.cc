@@ -66,9 +66,9 @@ absl::Status ValidateStage(const Order& order, std::size_t stage) {
   }
   for (std::size_t i = 0; i < progress.size(); ++i) {
     if (progress[i] != Progress::kAllDone) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("stage ", stage, ": no ", Missing(progress[i]), " of chunk ",
-                       i / micro_batches, ", micro-batch ", i % micro_batches));
+      return absl::InvalidArgumentError(absl::StrCat("stage ", stage, ": no ", Missing(progress[i]),
+                                                     " of chunk ", i / micro_batches,
+                                                     ", micro-batch ", i % micro_batches));
     }
   }
   return absl::OkStatus();

@@ -1,0 +1,127 @@
+#include "schedule/pipeline/order_span.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "schedule/pipeline/interleaved.h"
+#include "schedule/pipeline/one_f_one_b.h"
+
+namespace optimus::pipeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+SlotTimes Uniform(const Order& order, int f, int d, int w, int c) {
+  return UniformTimes(order, Picoseconds(f), Picoseconds(d), Picoseconds(w), Picoseconds(c));
+}
+
+std::vector<std::pair<int, int>> Intervals(const OrderSpan& span, int stage) {
+  std::vector<std::pair<int, int>> out;
+  for (const SlotInterval& slot : span.slots[stage]) {
+    out.emplace_back(slot.start.value(), slot.end.value());
+  }
+  return out;
+}
+
+std::string Refusal(const Order& order, const SlotTimes& times) {
+  const auto span = EvaluateOrder(order, times);
+  EXPECT_EQ(span.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(span.status().message());
+}
+
+// Two stages, two micro-batches, F = 10, B = 20, communication 3; worked out by hand.
+TEST(OrderSpanTest, WorkedOutByHand) {
+  const Order order = *OneForwardOneBackward(2, 2);
+  const auto span = EvaluateOrder(order, Uniform(order, 10, 15, 5, 3));
+  ASSERT_TRUE(span.ok()) << span.status();
+  using P = std::vector<std::pair<int, int>>;
+  // Stage 1: F0 at 10 + 3, B0, F1 (arrived at 23), B1.
+  EXPECT_EQ(Intervals(*span, 1), (P{{13, 23}, {23, 43}, {43, 53}, {53, 73}}));
+  // Stage 0: F0, F1, B0 at 43 + 3, B1 at 73 + 3.
+  EXPECT_EQ(Intervals(*span, 0), (P{{0, 10}, {10, 20}, {46, 66}, {76, 96}}));
+  EXPECT_EQ(span->span, Picoseconds(96));
+  EXPECT_EQ(span->first_start[1], Picoseconds(13));
+  EXPECT_EQ(span->last_end[1], Picoseconds(73));
+}
+
+// A gradient leaves when the data part is done; the weight part may wait.
+TEST(OrderSpanTest, BackwardInTwoParts) {
+  using K = SlotKind;
+  const std::vector<Slot> slots{
+      {K::kForward, 0, 0}, {K::kBackwardData, 0, 0}, {K::kBackwardWeight, 0, 0}};
+  const Order order{2, 1, 1, {slots, slots}};
+  const auto span = EvaluateOrder(order, Uniform(order, 1, 2, 4, 1));
+  ASSERT_TRUE(span.ok()) << span.status();
+  using P = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(Intervals(*span, 1), (P{{2, 3}, {3, 5}, {5, 9}}));
+  EXPECT_EQ(Intervals(*span, 0), (P{{0, 1}, {6, 8}, {8, 12}}));
+}
+
+// Each stage and chunk has its own times. One micro-batch goes down and up the virtual stages.
+TEST(OrderSpanTest, TimesByStageAndChunk) {
+  const std::vector<Slot> slots{{SlotKind::kForward, 0, 0},
+                                {SlotKind::kForward, 1, 0},
+                                {SlotKind::kBackward, 1, 0},
+                                {SlotKind::kBackward, 0, 0}};
+  const Order order{2, 2, 1, {slots, slots}};
+  SlotTimes times = Uniform(order, 0, 0, 0, 1000);
+  int power = 1;
+  for (auto* table : {&times.forward, &times.backward_data, &times.backward_weight}) {
+    for (auto& row : *table) {
+      for (auto& time : row) {
+        time = Picoseconds(std::exchange(power, power * 2) % 997);
+      }
+    }
+  }
+  // All twelve times once each: 1 + 2 + ... + 512 + (1024 mod 997) + (2048 mod 997); six edges.
+  EXPECT_EQ(EvaluateOrder(order, times)->span, Picoseconds(1023 + 27 + 54 + 6 * 1000));
+}
+
+TEST(OrderSpanTest, OneStageHasNoCommunication) {
+  const Order order = *Interleaved({1, 3, 4, 0, WarmUp::kMegatron});
+  EXPECT_EQ(EvaluateOrder(order, Uniform(order, 1, 1, 1, 100))->span, Picoseconds(4 * 3 * 3));
+}
+
+// Invariant: scaling all durations by c scales all times by c.
+TEST(OrderSpanTest, Scales) {
+  const Order order = *Interleaved({4, 3, 8, 0, WarmUp::kMegatron});
+  const auto one = EvaluateOrder(order, Uniform(order, 7, 9, 4, 2));
+  const auto many = EvaluateOrder(order, Uniform(order, 7 * 13, 9 * 13, 4 * 13, 2 * 13));
+  ASSERT_TRUE(one.ok() && many.ok());
+  EXPECT_EQ(many->span, one->span * 13);
+  for (std::size_t s = 0; s < one->slots.size(); ++s) {
+    for (std::size_t i = 0; i < one->slots[s].size(); ++i) {
+      EXPECT_EQ(many->slots[s][i].start, one->slots[s][i].start * 13);
+      EXPECT_EQ(many->slots[s][i].end, one->slots[s][i].end * 13);
+    }
+  }
+}
+
+// Each stage alone is in order, but stage 0 wants the gradient of 1 first, stage 1 makes 0's first
+// and waits for a forward that stage 0 runs later.
+TEST(OrderSpanTest, NamesADeadlock) {
+  Order order = *OneForwardOneBackward(2, 2);
+  std::swap(order.slots[0][1], order.slots[0][2]);  // F0 B0 F1 B1
+  std::swap(order.slots[1][1], order.slots[1][2]);  // F0 F1 B0 B1
+  EXPECT_THAT(Refusal(order, Uniform(order, 1, 1, 1, 0)),
+              HasSubstr("stage 0, slot 1 (backward of chunk 0, micro-batch 0) waits for the "
+                        "backward of chunk 0 of stage 1"));
+}
+
+TEST(OrderSpanTest, RefusesOrdersAndTimes) {
+  const Order order = *OneForwardOneBackward(2, 2);
+  Order short_order = order;
+  short_order.slots[1].pop_back();
+  EXPECT_THAT(Refusal(short_order, Uniform(order, 1, 1, 1, 0)), HasSubstr("stage 1: no backward"));
+  EXPECT_THAT(Refusal(order, Uniform(order, -1, 1, 1, 0)), HasSubstr("forward: negative time"));
+  EXPECT_THAT(Refusal(order, Uniform(order, 1, 1, 1, -1)), HasSubstr("communication: negative"));
+  SlotTimes times = Uniform(order, 1, 1, 1, 0);
+  times.backward_weight[1].clear();
+  EXPECT_THAT(Refusal(order, times), HasSubstr("backward_weight: needs 2 stages x 1 chunks"));
+}
+
+}  // namespace
+}  // namespace optimus::pipeline

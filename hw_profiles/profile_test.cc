@@ -1,0 +1,179 @@
+// Loading and checking profiles.
+
+#include "hw_profiles/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "base/files.h"
+#include "google/protobuf/descriptor.h"
+
+namespace optimus::hw {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+HardwareProfile H100() { return *LoadProfile("h100-80gb"); }
+
+// Counts the numbers of a message and checks each: an independent, plain walk.
+int CheckNumbers(const google::protobuf::Message& message, const std::string& prefix) {
+  int count = 0;
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const auto* field : fields) {
+    if (field->message_type() == nullptr) continue;
+    const auto& part = message.GetReflection()->GetMessage(message, field);
+    const std::string path = absl::StrCat(prefix, field->name());
+    if (const auto* number = dynamic_cast<const Number*>(&part)) {
+      EXPECT_TRUE(number->has_value()) << path;
+      EXPECT_GT(number->source().size(), 10U) << path;
+      EXPECT_GE(number->date().size(), 4U) << path;
+      EXPECT_NE(number->origin(), Number::ORIGIN_UNSPECIFIED) << path;
+      ++count;
+    } else {
+      count += CheckNumbers(part, path + ".");
+    }
+  }
+  return count;
+}
+
+TEST(Zoo, EveryNumberHasSourceAndDate) {
+  ASSERT_THAT(ZooProfiles(), ElementsAre("a100-80gb", "h100-80gb"));
+  for (const std::string& name : ZooProfiles()) {
+    const auto profile = LoadProfile(name);
+    ASSERT_TRUE(profile.ok()) << profile.status();
+    EXPECT_EQ(profile->name(), name);
+    // 8 of the GPU, GPUs a node, 2 links of a bandwidth and 6 rows of 2, NVLS 3.
+    EXPECT_EQ(CheckNumbers(*profile, name + "."), 8 + 1 + 2 * 13 + (profile->has_nvls() ? 3 : 0));
+  }
+}
+
+TEST(Zoo, EveryPhysicalFieldIsANumber) {
+  // A bare double or int in the schema would escape the check of sources.
+  for (const auto* message : {HardwareProfile::descriptor(), Gpu::descriptor(), Link::descriptor(),
+                              RingCost::descriptor(), Nvls::descriptor()}) {
+    for (int i = 0; i < message->field_count(); ++i) {
+      using Field = google::protobuf::FieldDescriptor;
+      const auto type = message->field(i)->cpp_type();
+      EXPECT_TRUE(type == Field::CPPTYPE_MESSAGE || type == Field::CPPTYPE_STRING ||
+                  type == Field::CPPTYPE_ENUM)
+          << message->field(i)->full_name();
+    }
+  }
+}
+
+TEST(LoadProfile, UnknownNameListsTheKnownOnes) {
+  const absl::Status status = LoadProfile("h200").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("'h200'"), HasSubstr("a100-80gb, h100-80gb")));
+}
+
+TEST(LoadProfile, MissingFile) {
+  const absl::Status status = LoadProfile("no/such.textproto").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), StartsWith("no/such.textproto: "));
+}
+
+class ProfileFile : public ::testing::Test {
+ protected:
+  ProfileFile()
+      : path_(absl::StrCat(::testing::TempDir(), "/profile_test_", getpid(), ".textproto")),
+        text_(*ReadFile("hw_profiles/zoo/h100-80gb.textproto")) {}
+  ~ProfileFile() override { std::remove(path_.c_str()); }
+  // The zoo's H100 with `from` replaced once by `to`.
+  absl::Status LoadWith(const std::string& from, const std::string& to) {
+    std::string text = text_;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    EXPECT_TRUE(WriteFileAtomically(path_, text).ok());
+    return LoadProfile(path_).status();
+  }
+  std::string path_, text_;
+};
+
+TEST_F(ProfileFile, LoadsByPath) { EXPECT_TRUE(LoadWith("989", "990").ok()); }
+
+TEST_F(ProfileFile, UnknownFieldNamesFileAndLine) {
+  const absl::Status status = LoadWith("gemm_efficiency {", "gem_efficiency {");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const std::string before = text_.substr(0, text_.find("gemm_efficiency {"));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(StartsWith(absl::StrCat(path_, ":", line, ":")), HasSubstr("gem_efficiency")));
+}
+
+TEST_F(ProfileFile, BrokenValueNamesFileAndField) {
+  const absl::Status status = LoadWith("value: 0.65", "value: 65");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(StartsWith(path_ + ": gpu.gemm_efficiency.value: is 65"), HasSubstr("at most 1")));
+}
+
+struct Broken {
+  const char* message;  // how the error starts
+  std::function<void(HardwareProfile&)> edit;
+};
+
+TEST(ValidateProfile, NamesTheBrokenField) {
+  const Broken cases[] = {
+      {"name: is missing", [](auto& p) { p.clear_name(); }},
+      {"gpu: is missing", [](auto& p) { p.clear_gpu(); }},
+      {"gpu.hbm_efficiency: is missing", [](auto& p) { p.mutable_gpu()->clear_hbm_efficiency(); }},
+      {"nic.send.latency_us: is missing",
+       [](auto& p) { p.mutable_nic()->mutable_send()->clear_latency_us(); }},
+      {"nvlink.all_to_all: is missing", [](auto& p) { p.mutable_nvlink()->clear_all_to_all(); }},
+      {"gpus_per_node.value: is missing",
+       [](auto& p) { p.mutable_gpus_per_node()->clear_value(); }},
+      {"gpus_per_node.value: is 7.5", [](auto& p) { p.mutable_gpus_per_node()->set_value(7.5); }},
+      {"gpus_per_node.value: is 0", [](auto& p) { p.mutable_gpus_per_node()->set_value(0); }},
+      {"gpu.memory_capacity_gib.value: is -1",
+       [](auto& p) { p.mutable_gpu()->mutable_memory_capacity_gib()->set_value(-1); }},
+      {"gpu.kernel_launch_us.value: is -3",
+       [](auto& p) { p.mutable_gpu()->mutable_kernel_launch_us()->set_value(-3); }},
+      {"nic.bandwidth_gb_per_s.value: must be a finite",
+       [](auto& p) { p.mutable_nic()->mutable_bandwidth_gb_per_s()->set_value(NAN); }},
+      {"nvlink.all_gather.efficiency.value: is 0",
+       [](auto& p) {
+         p.mutable_nvlink()->mutable_all_gather()->mutable_efficiency()->set_value(0);
+       }},
+      {"gpu.peak_dense_bf16_tflop_per_s.source: is missing",
+       [](auto& p) { p.mutable_gpu()->mutable_peak_dense_bf16_tflop_per_s()->clear_source(); }},
+      {"nvls.efficiency.date: is 'last year'",
+       [](auto& p) { p.mutable_nvls()->mutable_efficiency()->set_date("last year"); }},
+      {"nvls.latency_us.date: is '2025-13'",
+       [](auto& p) { p.mutable_nvls()->mutable_latency_us()->set_date("2025-13"); }},
+      {"gpu.gemm_efficiency.origin: is missing",
+       [](auto& p) { p.mutable_gpu()->mutable_gemm_efficiency()->clear_origin(); }},
+      {"nvls.collectives: is empty", [](auto& p) { p.mutable_nvls()->clear_collectives(); }},
+      {"nvls.collectives: holds COLLECTIVE_UNSPECIFIED",
+       [](auto& p) { p.mutable_nvls()->add_collectives(Nvls::COLLECTIVE_UNSPECIFIED); }},
+  };
+  for (const Broken& broken : cases) {
+    HardwareProfile profile = H100();
+    broken.edit(profile);
+    const absl::Status status = ValidateProfile(profile);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << broken.message;
+    EXPECT_THAT(std::string(status.message()), StartsWith(broken.message));
+  }
+}
+
+TEST(ValidateProfile, ZeroLatencyAndNoNvlsAreFine) {
+  HardwareProfile profile = H100();
+  profile.mutable_gpu()->mutable_kernel_launch_us()->set_value(0);
+  profile.clear_nvls();
+  EXPECT_TRUE(ValidateProfile(profile).ok());
+}
+
+}  // namespace
+}  // namespace optimus::hw

@@ -19,11 +19,20 @@ namespace optimus::ir {
 BubbleClass ClassifyWait(const Schedule& schedule, const Operation& dependency, bool before_first,
                          bool after_last);
 
+// Class of the idle tail that lasts until `operation`, which is not of the compute stream, ends.
+BubbleClass TailClass(const Schedule& schedule, const Operation& operation);
+
+// Forward, recomputation, backward and weight-gradient kernels of the compute stream: what warm-up
+// comes before and cool-down after.
+bool IsForwardOrBackwardCompute(const Operation& operation);
+bool IsCompute(const Operation& operation);           // any kernel of the compute stream
+bool IsOptimizerCompute(const Operation& operation);  // RankAccount::optimizer, not ::compute
+
 // One entry per entry of program.dependencies (entries of non-compute operations are unspecified).
 std::vector<BubbleClass> ClassifyDependencies(const Schedule& schedule, const Program& program);
 
 // Breakdown of one rank from recorded spans alone: the slow twin that checks the runners' accounts.
-// `ends` and `starts` are indexed by operation id.
+// `ends` and `starts` are indexed by operation id and count from the start of the step.
 RankAccount AccountFromSpans(const Schedule& schedule, const Program& program,
                              const std::vector<Picoseconds>& starts,
                              const std::vector<Picoseconds>& ends, Picoseconds step);

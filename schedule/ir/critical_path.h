@@ -1,7 +1,7 @@
 #pragma once
 // The contention-free runner: every operation lasts its own time, links are never shared. One
-// replica of each stage is run. It is the plain twin of the simulator, and the lower bound where
-// links contend.
+// replica of each stage is run (d = 0, t = 0; a message's link is that replica's). It is the plain
+// twin of the simulator, and the lower bound where links contend.
 
 #include "base/cost_model.h"
 #include "schedule/ir/runner.h"
@@ -17,7 +17,8 @@ class CriticalPathRunner : public Runner {
   const CostModel& costs_;
 };
 
-// How many of a group's ranks there are, and how many of them share a node.
+// How many ranks a group has, and how many of them share a node: the fewest that any group of this
+// kind has in any node it touches (the worst case, where groups lie differently over the nodes).
 GroupShape ShapeOf(const Schedule& schedule, const Group& group);
 // True if rank (stage, d, t) and its peer (peer_stage, d, t) are in one node.
 bool SameNode(const Schedule& schedule, int stage, int peer_stage, int d, int t);

@@ -80,7 +80,8 @@ struct Program {
   absl::Span<const std::uint32_t> DependenciesOf(const Operation& op) const {
     return absl::MakeConstSpan(dependencies).subspan(op.first_dependency, op.dependency_count);
   }
-  friend bool operator==(const Program&, const Program&) = default;
+  // The same operations with the same dependencies; where those lie in the table does not matter.
+  friend bool operator==(const Program& a, const Program& b);
 };
 
 // The ranks that agree on every axis that is false form one group.

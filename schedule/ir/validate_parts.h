@@ -1,0 +1,23 @@
+#pragma once
+// The parts of Validate, in the order in which they run: each may rely on those before it.
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "schedule/ir/schedule.h"
+#include "schedule/ir/walk.h"
+
+namespace optimus::ir::internal {
+
+absl::Status CheckTables(const Schedule& schedule);  // world, modules, work, groups
+// Fields of every operation by themselves: kind, stream, tag, and every index in range.
+absl::Status CheckOperations(const Schedule& schedule);
+absl::Status CheckMessages(const Schedule& schedule);     // sends and receives pair up
+absl::Status CheckCollectives(const Schedule& schedule);  // over the pipeline: members agree
+absl::Status CheckCoverage(const Schedule& schedule);     // nothing missing, nothing twice
+absl::Status CheckDeadlock(const Schedule& schedule);
+
+// "stage 1 (rank 8), operation 12 (llm layer 3 ...): FIELD: WHAT; hint: HINT".
+absl::Status OperationError(const Schedule& schedule, OperationRef ref, absl::string_view field,
+                            absl::string_view what, absl::string_view hint);
+
+}  // namespace optimus::ir::internal

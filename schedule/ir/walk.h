@@ -1,0 +1,84 @@
+#pragma once
+// Abstract execution of a Schedule, without durations: which operations can run after which.
+// Sends need no posted receive; a collective over the pipeline needs all its members. The
+// validator finds deadlocks with it, and the critical-path runner puts times on it.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "schedule/ir/schedule.h"
+
+namespace optimus::ir {
+
+struct OperationRef {
+  std::int32_t program = -1;
+  std::uint32_t operation = 0;
+  friend bool operator==(const OperationRef&, const OperationRef&) = default;
+};
+
+// The Schedule must outlive the walk; its indices must be in range (ValidateOperations).
+class Walk {
+ public:
+  explicit Walk(const Schedule& schedule);
+
+  // Calls `visit` once per operation, after everything it waits for. A collective over the pipeline
+  // comes with all its members in one call, by stage; everything else alone. Stops when nothing can
+  // run any more.
+  using Visit = absl::FunctionRef<void(absl::Span<const OperationRef>)>;
+  void Run(Visit visit);
+
+  bool complete() const { return remaining_ == 0; }
+  bool Ended(OperationRef ref) const { return programs_[ref.program].ended[ref.operation] != 0; }
+  // The operation that `stream` of a program is at; none where the stream is done.
+  std::optional<std::uint32_t> Head(std::int32_t program, Stream stream) const;
+  // A collective over the pipeline that waits for its other members.
+  bool HasArrived(OperationRef ref) const;
+  bool Sent(std::int32_t message) const { return sent_.contains(message); }
+  bool SpansPipeline(const Operation& operation) const;
+  // Ids of the collectives over `group` (one that spans the pipeline) in a program, in issue order.
+  const std::vector<std::uint32_t>& Issued(std::int32_t group, std::int32_t program) const {
+    return rendezvous_[group].issued[program];
+  }
+  // The how-many-th collective of its group and program this is.
+  std::size_t IssueIndex(OperationRef ref) const;
+
+ private:
+  struct StreamState {
+    std::vector<std::uint32_t> operations;
+    std::size_t next = 0;
+    std::uint32_t dependencies_met = 0;  // of the head; they are never looked at twice
+    bool arrived = false;                // the head is counted at its rendezvous
+  };
+  struct ProgramState {
+    std::array<StreamState, kStreamCount> streams;
+    std::vector<std::uint8_t> ended;
+    bool queued = false;
+  };
+  struct Rendezvous {
+    std::vector<std::vector<std::uint32_t>> issued;  // by program
+    std::vector<std::int32_t> arrived;               // by issue index
+  };
+
+  void IndexProgram(std::int32_t program);
+  void Advance(std::int32_t program, Visit visit);
+  bool TryHead(std::int32_t program, StreamState& stream, Visit visit);
+  bool DependenciesMet(std::int32_t program, const Operation& operation, StreamState& stream);
+  bool TryRendezvous(OperationRef ref, StreamState& stream, Visit visit);
+  void End(OperationRef ref);
+  void Enqueue(std::int32_t program);
+
+  const Schedule& schedule_;
+  std::vector<ProgramState> programs_;
+  std::vector<Rendezvous> rendezvous_;  // by group; empty where it does not span the pipeline
+  absl::flat_hash_set<std::int32_t> sent_;
+  std::vector<std::int32_t> queue_;
+  std::size_t remaining_ = 0;
+};
+
+}  // namespace optimus::ir

@@ -37,7 +37,7 @@ class CostModel {
   virtual ~CostModel() = default;
   virtual Picoseconds KernelTime(const Kernel& kernel) const = 0;
   virtual TransferCost CollectiveCost(const CollectiveWork& work, GroupShape group) const = 0;
-  // Point-to-point between pipeline stages; `bytes` per GPU.
+  // Point-to-point between pipeline stages; `bytes` per GPU, 0 costs nothing.
   virtual TransferCost SendCost(Bytes bytes, bool same_node) const = 0;
   // Raw bandwidth per GPU and direction; `scope` is kNvlink or kNic.
   virtual BytesPerSecond LinkBandwidth(LinkScope scope) const = 0;

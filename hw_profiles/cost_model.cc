@@ -44,6 +44,7 @@ TransferCost ProfileCostModel::CollectiveCost(const CollectiveWork& work, GroupS
 }
 
 TransferCost ProfileCostModel::SendCost(Bytes bytes, bool same_node) const {
+  if (bytes <= Bytes(0)) return {};  // no message: an invented pipeline without communication
   const RingCost& row = same_node ? profile_.nvlink().send() : profile_.nic().send();
   return PriceTransfer(static_cast<double>(bytes.value()), row.efficiency().value(),
                        row.latency_us().value(), same_node ? LinkScope::kNvlink : LinkScope::kNic);

@@ -1,0 +1,291 @@
+#include "schedule/step/check.h"
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace optimus::step {
+namespace {
+
+constexpr int kDefaultNodesPerLeaf = 32;
+// Tags hold layers and chunks in 16 bits; a profiled virtual stage is tagged as one layer.
+constexpr std::int64_t kMaxVirtualStages = 30000;
+// Beyond this a Schedule would need many gigabytes; no real step comes near it.
+constexpr double kMaxSlots = 4e6;
+
+absl::Status Bad(const std::string& field, const std::string& problem, const std::string& hint) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem, "; ", hint));
+}
+
+absl::Status CheckPositive(const std::string& field, std::int64_t value) {
+  if (value > 0) return absl::OkStatus();
+  return Bad(field, absl::StrCat("is ", value), "it must be 1 or more");
+}
+
+absl::Status CheckNotNegative(const std::string& field, std::int64_t value) {
+  if (value >= 0) return absl::OkStatus();
+  return Bad(field, absl::StrCat("is ", value), "it must be 0 (the default) or more");
+}
+
+absl::Status CheckMilliseconds(const std::string& field, double value, bool zero_allowed) {
+  if (std::isfinite(value) && (value > 0 || (zero_allowed && value == 0))) return absl::OkStatus();
+  return Bad(field, absl::StrCat("is ", value, " ms"),
+             zero_allowed ? "it must be a finite time, 0 or more"
+                          : "it must be a finite time above 0");
+}
+
+absl::Status CheckSlowGpus(const Hardware& hardware) {
+  std::set<int> seen;
+  for (int i = 0; i < hardware.slow_gpus_size(); ++i) {
+    const Hardware::SlowGpu& slow = hardware.slow_gpus(i);
+    const std::string field = absl::StrCat("hardware.slow_gpus[", i, "]");
+    if (slow.rank() < 0 || slow.rank() >= hardware.gpus()) {
+      return Bad(field + ".rank", absl::StrCat("is ", slow.rank()),
+                 absl::StrCat("ranks go from 0 to ", hardware.gpus() - 1));
+    }
+    if (!std::isfinite(slow.factor()) || slow.factor() <= 0) {
+      return Bad(field + ".factor", absl::StrCat("is ", slow.factor()),
+                 "kernel times are multiplied by it: it must be above 0, 1 changes nothing");
+    }
+    if (!seen.insert(slow.rank()).second) {
+      return Bad(field + ".rank", absl::StrCat(slow.rank(), " is listed twice"), "keep one entry");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHardware(const Experiment& experiment) {
+  const Hardware& hardware = experiment.hardware();
+  const Plan& plan = experiment.plan();
+  if (hardware.profile().empty()) {
+    return Bad("hardware.profile", "is missing", "name a profile, for example \"h100-80gb\"");
+  }
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive("hardware.gpus", hardware.gpus()));
+  const std::int64_t product = std::int64_t{plan.data_parallel()} * plan.pipeline_parallel();
+  // The first product fits 63 bits; a second one this large cannot be right either way.
+  if (product > hardware.gpus() || product * plan.tensor_parallel() != hardware.gpus()) {
+    return Bad("hardware.gpus",
+               absl::StrCat(hardware.gpus(), " is not data_parallel * pipeline_parallel * ",
+                            "tensor_parallel = ", plan.data_parallel(), " * ",
+                            plan.pipeline_parallel(), " * ", plan.tensor_parallel()),
+               "change hardware.gpus or the plan");
+  }
+  if (hardware.gpus() > hardware.cluster_gpus()) {
+    return Bad("hardware.cluster_gpus",
+               absl::StrCat("the plan needs ", hardware.gpus(), " GPUs, the cluster has ",
+                            hardware.cluster_gpus()),
+               "make the plan smaller or the cluster larger (0: as large as the plan)");
+  }
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive("hardware.nodes_per_leaf", hardware.nodes_per_leaf()));
+  if (!std::isfinite(hardware.oversubscription()) || hardware.oversubscription() < 1) {
+    return Bad("hardware.oversubscription", absl::StrCat("is ", hardware.oversubscription()),
+               "uplinks are 1 : oversubscription; 1 (or 0) means none, 2 means half");
+  }
+  return CheckSlowGpus(hardware);
+}
+
+absl::Status CheckBatch(const Experiment& experiment) {
+  const Batch& batch = experiment.batch();
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive("batch.global_batch", batch.global_batch()));
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive("batch.micro_batch", batch.micro_batch()));
+  if (!experiment.has_profiled()) {
+    OPTIMUS_RETURN_IF_ERROR(CheckPositive("batch.sequence_length", batch.sequence_length()));
+  }
+  const std::int64_t per_turn =
+      std::int64_t{experiment.plan().data_parallel()} * batch.micro_batch();
+  if (batch.global_batch() % per_turn != 0) {
+    return Bad("batch.global_batch",
+               absl::StrCat(batch.global_batch(), " is not a multiple of data_parallel * ",
+                            "micro_batch = ", experiment.plan().data_parallel(), " * ",
+                            batch.micro_batch()),
+               "every pipeline must get the same number of whole micro-batches");
+  }
+  // In double: three 31-bit counts may not fit 63 bits.
+  const double slots = static_cast<double>(batch.global_batch() / per_turn) *
+                       experiment.plan().model_chunks() * experiment.plan().pipeline_parallel();
+  if (slots > kMaxSlots) {
+    return Bad("batch.global_batch",
+               absl::StrCat("makes ", slots, " micro-batch passes of virtual stages, more than ",
+                            kMaxSlots),
+               "use larger micro-batches, more data parallelism or fewer model chunks");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEncoder(const Experiment& experiment, int index) {
+  const Encoder& encoder = experiment.encoders(index);
+  const std::string field = absl::StrCat("encoders[", index, "]");
+  if (encoder.model().empty()) {
+    return Bad(field + ".model", "is missing", "name a model, for example \"vit-22b\"");
+  }
+  OPTIMUS_RETURN_IF_ERROR(
+      CheckPositive(field + ".sequences_per_sample", encoder.sequences_per_sample()));
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive(field + ".sequence_length", encoder.sequence_length()));
+  OPTIMUS_RETURN_IF_ERROR(
+      CheckPositive(field + ".sequences_per_slice", encoder.sequences_per_slice()));
+  const std::int64_t sequences =
+      std::int64_t{experiment.batch().micro_batch()} * encoder.sequences_per_sample();
+  if (sequences % encoder.sequences_per_slice() != 0) {
+    return Bad(field + ".sequences_per_slice",
+               absl::StrCat(encoder.sequences_per_slice(), " does not divide the ", sequences,
+                            " sequences of a micro-batch (", experiment.batch().micro_batch(),
+                            " samples * ", encoder.sequences_per_sample(), ")"),
+               "use a divisor, or 0 for the whole micro-batch");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckModels(const Experiment& experiment) {
+  if (experiment.has_profiled()) {
+    if (!experiment.llm().empty() || experiment.encoders_size() > 0) {
+      return Bad("profiled", "is given together with llm or encoders",
+                 "use measured stage times or models, not both");
+    }
+    const ProfiledStages& times = experiment.profiled();
+    OPTIMUS_RETURN_IF_ERROR(
+        CheckMilliseconds("profiled.forward_ms", times.forward_ms(), /*zero_allowed=*/false));
+    OPTIMUS_RETURN_IF_ERROR(
+        CheckMilliseconds("profiled.backward_ms", times.backward_ms(), /*zero_allowed=*/false));
+    OPTIMUS_RETURN_IF_ERROR(
+        CheckMilliseconds("profiled.weight_ms", times.weight_ms(), /*zero_allowed=*/true));
+    return CheckMilliseconds("profiled.communication_ms", times.communication_ms(),
+                             /*zero_allowed=*/true);
+  }
+  if (experiment.llm().empty()) {
+    return Bad("llm", "is missing", "name a model, for example \"gpt-175b\", or give profiled");
+  }
+  for (int i = 0; i < experiment.encoders_size(); ++i) {
+    OPTIMUS_RETURN_IF_ERROR(CheckEncoder(experiment, i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPipelineSchedule(const Plan& plan) {
+  const bool interleaved = plan.schedule() == Plan::INTERLEAVED;
+  if (!Plan::PipelineSchedule_IsValid(plan.schedule()) ||
+      plan.schedule() == Plan::PIPELINE_SCHEDULE_UNSPECIFIED) {
+    return Bad("plan.schedule", "is missing", "use GPIPE, ONE_F_ONE_B or INTERLEAVED");
+  }
+  if (!interleaved && plan.model_chunks() > 1) {
+    return Bad("plan.model_chunks",
+               absl::StrCat(plan.model_chunks(), " with ",
+                            Plan::PipelineSchedule_Name(plan.schedule())),
+               "only INTERLEAVED runs several model chunks per stage; set 1");
+  }
+  if (interleaved && plan.model_chunks() == 1) {
+    return Bad("plan.model_chunks", "1 with INTERLEAVED",
+               "set 2 or more, or use schedule ONE_F_ONE_B");
+  }
+  if (!interleaved && plan.micro_batch_group() != 0) {
+    return Bad("plan.micro_batch_group", "is set without INTERLEAVED", "remove it");
+  }
+  if (!Plan::WarmUp_IsValid(plan.warm_up())) {
+    return Bad("plan.warm_up", absl::StrCat("unknown value ", static_cast<int>(plan.warm_up())),
+               "use MEGATRON, DEFERRED or BEST");
+  }
+  if (!interleaved && plan.warm_up() != Plan::MEGATRON) {
+    return Bad("plan.warm_up", absl::StrCat(Plan::WarmUp_Name(plan.warm_up()), " without INTERLEAVED"),
+               "remove it: other schedules have one warm-up");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLayout(const Experiment& experiment) {
+  const Plan& plan = experiment.plan();
+  if (experiment.has_profiled()) {
+    if (plan.layout() == Plan::LAYOUT_UNSPECIFIED) return absl::OkStatus();
+    return Bad("plan.layout", "is set for profiled stages",
+               "remove it: a profiled stage's time is split evenly over its model chunks");
+  }
+  if (!Plan::Layout_IsValid(plan.layout()) || plan.layout() == Plan::LAYOUT_UNSPECIFIED) {
+    return Bad("plan.layout", "is missing",
+               "use EQUAL_LAYERS, BALANCED, EXPLICIT, ENCODER_IN_STAGE_0 or LAYER_COUNTS");
+  }
+  if ((plan.layout() == Plan::EXPLICIT) != !plan.layout_string().empty()) {
+    return Bad("plan.layout_string",
+               plan.layout_string().empty() ? "is missing for layout EXPLICIT"
+                                            : "is set for another layout than EXPLICIT",
+               "stages are separated by '|', for example \"Et*4|t*4L\"");
+  }
+  if ((plan.layout() == Plan::LAYER_COUNTS) != (plan.layer_counts_size() > 0)) {
+    return Bad("plan.layer_counts",
+               plan.layer_counts_size() == 0 ? "is missing for layout LAYER_COUNTS"
+                                             : "is set for another layout than LAYER_COUNTS",
+               "one count per virtual stage, in pipeline order");
+  }
+  if (plan.layout() == Plan::ENCODER_IN_STAGE_0 && experiment.encoders_size() == 0) {
+    return Bad("plan.layout", "ENCODER_IN_STAGE_0 without an encoder",
+               "add encoders or use EQUAL_LAYERS");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlan(const Experiment& experiment) {
+  const Plan& plan = experiment.plan();
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive("plan.data_parallel", plan.data_parallel()));
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive("plan.pipeline_parallel", plan.pipeline_parallel()));
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive("plan.tensor_parallel", plan.tensor_parallel()));
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive("plan.model_chunks", plan.model_chunks()));
+  OPTIMUS_RETURN_IF_ERROR(CheckNotNegative("plan.micro_batch_group", plan.micro_batch_group()));
+  if (std::int64_t{plan.model_chunks()} * plan.pipeline_parallel() > kMaxVirtualStages) {
+    return Bad("plan.model_chunks",
+               absl::StrCat("is ", plan.model_chunks(), " with pipeline_parallel ",
+                            plan.pipeline_parallel()),
+               absl::StrCat("their product may be at most ", kMaxVirtualStages));
+  }
+  OPTIMUS_RETURN_IF_ERROR(CheckPipelineSchedule(plan));
+  OPTIMUS_RETURN_IF_ERROR(CheckLayout(experiment));
+  if (!Plan::Recompute_IsValid(plan.recompute())) {
+    return Bad("plan.recompute",
+               absl::StrCat("unknown value ", static_cast<int>(plan.recompute())),
+               "use RECOMPUTE_NONE, RECOMPUTE_SELECTIVE or RECOMPUTE_FULL");
+  }
+  if (!Plan::DataParallelCommunication_IsValid(plan.dp_communication())) {
+    return Bad("plan.dp_communication",
+               absl::StrCat("unknown value ", static_cast<int>(plan.dp_communication())),
+               "use DP_EXPOSED or DP_OVERLAPPED");
+  }
+  if (experiment.has_profiled() && !plan.no_optimizer()) {
+    return Bad("plan.no_optimizer", "is false for profiled stages",
+               "set it: stages without a model have no parameters to update");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void FillDefaults(Experiment& experiment) {
+  Hardware& hardware = *experiment.mutable_hardware();
+  Plan& plan = *experiment.mutable_plan();
+  if (hardware.cluster_gpus() == 0) hardware.set_cluster_gpus(hardware.gpus());
+  if (hardware.oversubscription() == 0) hardware.set_oversubscription(1);
+  if (hardware.nodes_per_leaf() == 0) hardware.set_nodes_per_leaf(kDefaultNodesPerLeaf);
+  if (plan.model_chunks() == 0) plan.set_model_chunks(1);
+  if (plan.schedule() == Plan::INTERLEAVED && plan.micro_batch_group() == 0) {
+    plan.set_micro_batch_group(plan.pipeline_parallel());
+  }
+  for (Encoder& encoder : *experiment.mutable_encoders()) {
+    if (encoder.sequences_per_slice() != 0) continue;
+    const std::int64_t all =
+        std::int64_t{encoder.sequences_per_sample()} * experiment.batch().micro_batch();
+    // Out of range only for sizes that the check refuses anyway.
+    encoder.set_sequences_per_slice(static_cast<std::int32_t>(all));
+  }
+}
+
+absl::Status CheckExperiment(const Experiment& experiment) {
+  OPTIMUS_RETURN_IF_ERROR(CheckPlan(experiment));
+  OPTIMUS_RETURN_IF_ERROR(CheckHardware(experiment));
+  OPTIMUS_RETURN_IF_ERROR(CheckBatch(experiment));
+  return CheckModels(experiment);
+}
+
+std::int32_t MicroBatches(const Experiment& experiment) {
+  return experiment.batch().global_batch() /
+         (experiment.plan().data_parallel() * experiment.batch().micro_batch());
+}
+
+}  // namespace optimus::step

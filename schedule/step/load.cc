@@ -1,0 +1,68 @@
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "schedule/step/check.h"
+#include "schedule/step/layout.h"
+#include "schedule/step/stack.h"
+#include "schedule/step/step.h"
+
+namespace optimus::step {
+namespace {
+
+// Everything that needs no profile: models, and every layout but BALANCED, which at least must
+// have a layer for every virtual stage.
+absl::Status CheckModelsAndLayout(const Experiment& experiment) {
+  if (experiment.has_profiled()) return absl::OkStatus();
+  OPTIMUS_ASSIGN_OR_RETURN(const Stack stack, BuildStack(experiment));
+  // Any times will do to see whether the layout is possible.
+  const std::vector<Picoseconds> times(stack.layers(), Picoseconds(1));
+  return LayOut(experiment.plan(), stack, times).status();
+}
+
+// A model or profile named by a path is looked for beside the experiment, so that it can be run
+// from any directory. Names of the zoo have no extension.
+void ResolvePath(const std::filesystem::path& experiment, std::string& name_or_path) {
+  const std::filesystem::path path(name_or_path);
+  const bool is_path = path.extension() == ".textproto" || path.extension() == ".json";
+  if (!is_path || path.is_absolute()) return;
+  name_or_path = (experiment.parent_path() / path).lexically_normal().string();
+}
+
+void ResolvePaths(const std::string& path, Experiment& experiment) {
+  ResolvePath(path, *experiment.mutable_llm());
+  ResolvePath(path, *experiment.mutable_hardware()->mutable_profile());
+  for (Encoder& encoder : *experiment.mutable_encoders()) {
+    ResolvePath(path, *encoder.mutable_model());
+  }
+}
+
+absl::Status Check(Experiment& experiment) {
+  FillDefaults(experiment);
+  OPTIMUS_RETURN_IF_ERROR(CheckExperiment(experiment));
+  OPTIMUS_RETURN_IF_ERROR(LoadExperimentProfile(experiment).status());
+  return CheckModelsAndLayout(experiment);
+}
+
+}  // namespace
+
+absl::StatusOr<Experiment> LoadExperiment(const std::string& path) {
+  Experiment experiment;
+  OPTIMUS_RETURN_IF_ERROR(ReadTextProto(path, experiment));
+  ResolvePaths(path, experiment);
+  if (absl::Status status = Check(experiment); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(path, ": ", std::string(status.message())));
+  }
+  return experiment;
+}
+
+absl::StatusOr<hw::HardwareProfile> LoadExperimentProfile(const Experiment& experiment) {
+  auto profile = hw::LoadProfile(experiment.hardware().profile());
+  if (profile.ok()) return profile;
+  return absl::Status(profile.status().code(),
+                      absl::StrCat("hardware.profile: ", std::string(profile.status().message())));
+}
+
+}  // namespace optimus::step

@@ -1,0 +1,123 @@
+#include "schedule/step/memory.h"
+
+#include <algorithm>
+
+#include "models/accounting.h"
+#include "schedule/step/parameters.h"
+
+namespace optimus::step {
+namespace {
+
+constexpr int kParameterBytes = 2;      // bf16
+constexpr int kGradientBytes = 4;       // fp32
+constexpr int kOptimizerStateBytes = 12;  // fp32 master copy, momentum, variance
+constexpr int kActivationBytes = 2;     // bf16
+
+Bytes ItemActivations(const Stack& stack, const Item& item) {
+  const Module& module = stack.modules[item.module];
+  switch (item.kind) {
+    case ItemKind::kLayer:
+      if (module.frozen) return Bytes(0);
+      return module.slices * models::LayerActivationBytes(module.config, module.slice);
+    case ItemKind::kProjector: {
+      const int shards = module.whole.sequence_parallel ? module.whole.tensor_parallel : 1;
+      return Bytes(module.whole.tokens() * module.config.hidden_size() * kActivationBytes / shards);
+    }
+    case ItemKind::kEmbedding:
+      return models::EmbeddingActivationBytes(module.config, module.whole);
+    case ItemKind::kHead:
+      break;
+  }
+  return models::HeadActivationBytes(module.config, module.whole);
+}
+
+Bytes LayerWorkspace(const Stack& stack, const Item& item) {
+  const Module& module = stack.modules[item.module];
+  if (item.kind != ItemKind::kLayer || module.frozen) return Bytes(0);
+  return models::LayerRecomputeWorkspaceBytes(module.config, module.slice);
+}
+
+Bytes GatheredInput(const Stack& stack, const Item& item) {
+  const Module& module = stack.modules[item.module];
+  if (item.kind != ItemKind::kLayer || !module.slice.sequence_parallel ||
+      module.slice.tensor_parallel == 1) {
+    return Bytes(0);
+  }
+  return Bytes(module.slice.tokens() * module.config.hidden_size() * kActivationBytes);
+}
+
+// Forward and backward buffers on either side of the stage's virtual stages.
+Bytes MessageBuffers(const Stack& stack, const ItemRanges& ranges, const pipeline::Order& order,
+                     int stage) {
+  if (order.stages == 1) return Bytes(0);
+  Bytes in, out;
+  const int last = static_cast<int>(ranges.size()) - 2;
+  for (int v = stage; v <= last; v += order.stages) {
+    if (v > 0) in = std::max(in, BoundaryBytes(stack, stack.items[ranges[v] - 1]));
+    if (v < last) out = std::max(out, BoundaryBytes(stack, stack.items[ranges[v + 1] - 1]));
+  }
+  return 2 * (in + out);
+}
+
+Bytes Workspace(const Stack& stack, const ItemRanges& ranges, const pipeline::Order& order,
+                int stage) {
+  Bytes recompute, gathered;
+  for (int v = stage; v + 1 < static_cast<int>(ranges.size()); v += order.stages) {
+    for (int i = ranges[v]; i < ranges[v + 1]; ++i) {
+      recompute = std::max(recompute, LayerWorkspace(stack, stack.items[i]));
+      gathered = std::max(gathered, GatheredInput(stack, stack.items[i]));
+    }
+  }
+  return recompute + gathered + MessageBuffers(stack, ranges, order, stage);
+}
+
+}  // namespace
+
+Bytes ActivationBytes(const Stack& stack, int begin, int end) {
+  Bytes sum;
+  for (int i = begin; i < end; ++i) sum += ItemActivations(stack, stack.items[i]);
+  return sum;
+}
+
+Bytes PeakActivations(const std::vector<pipeline::Slot>& slots,
+                      const std::vector<Bytes>& by_chunk) {
+  Bytes kept, peak;
+  for (const pipeline::Slot& slot : slots) {
+    if (slot.kind == pipeline::SlotKind::kForward) {
+      kept += by_chunk[slot.chunk];
+      peak = std::max(peak, kept);
+    } else if (slot.kind != pipeline::SlotKind::kBackwardData) {
+      // Weight gradients still need the activations; the last part of a backward frees them.
+      kept -= by_chunk[slot.chunk];
+    }
+  }
+  return peak;
+}
+
+std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
+                                       const ItemRanges& ranges, const pipeline::Order& order) {
+  const std::vector<ChunkParameters> parameters =
+      CountChunkParameters(stack, ranges, order.stages);
+  const std::int64_t shards = plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
+  std::vector<StageMemory> result;
+  for (int s = 0; s < order.stages; ++s) {
+    std::int64_t all = 0;
+    std::int64_t trained = 0;
+    std::vector<Bytes> activations;
+    for (int v = s; v + 1 < static_cast<int>(ranges.size()); v += order.stages) {
+      all += parameters[v].all;
+      trained += parameters[v].trained;
+      activations.push_back(ActivationBytes(stack, ranges[v], ranges[v + 1]));
+    }
+    StageMemory memory;
+    memory.parameters = Bytes(all * kParameterBytes);
+    memory.gradients = Bytes(trained * kGradientBytes);
+    memory.optimizer_state = Bytes((trained * kOptimizerStateBytes + shards - 1) / shards);
+    memory.activations = PeakActivations(order.slots[s], activations);
+    memory.workspace = Workspace(stack, ranges, order, s);
+    result.push_back(memory);
+  }
+  return result;
+}
+
+}  // namespace optimus::step

@@ -1,0 +1,31 @@
+#pragma once
+// Memory of one GPU of every pipeline stage.
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "schedule/pipeline/order.h"
+#include "schedule/step/stack.h"
+#include "schedule/step/step.h"
+
+namespace optimus::step {
+
+// Bytes that a virtual stage keeps of one micro-batch from its forward to its backward: of every
+// trained layer what models/accounting.h says (with full recomputation its input), the projector's
+// input, what embedding and head keep. A frozen layer keeps nothing.
+Bytes ActivationBytes(const Stack& stack, int begin, int end);
+
+// The largest sum of kept activations while a stage works through its slots; `by_chunk` is what one
+// micro-batch of a chunk keeps. A forward adds, the backward of the same micro-batch removes.
+Bytes PeakActivations(const std::vector<pipeline::Slot>& slots, const std::vector<Bytes>& by_chunk);
+
+// Workspace is the sum of
+//   - what recomputing the largest layer of the stage needs (layers are recomputed one at a time);
+//   - one gathered layer input, tokens * h in bf16, under sequence parallelism (Megatron-LM's
+//     global memory buffer);
+//   - one buffer, of the largest message, for each of the pipeline's streams that the stage uses.
+std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
+                                       const ItemRanges& ranges, const pipeline::Order& order);
+
+}  // namespace optimus::step

@@ -1,0 +1,217 @@
+#include "schedule/step/step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "models/accounting.h"
+#include "schedule/ir/critical_path.h"
+#include "schedule/pipeline/gpipe.h"
+#include "schedule/pipeline/interleaved.h"
+#include "schedule/pipeline/one_f_one_b.h"
+#include "schedule/step/check.h"
+#include "schedule/step/layout.h"
+#include "schedule/step/lower.h"
+#include "schedule/step/memory.h"
+#include "schedule/step/parameters.h"
+#include "schedule/step/virtual_stages.h"
+#include "schedule/step/work_tables.h"
+
+namespace optimus::step {
+namespace {
+
+absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline::WarmUp warm_up) {
+  const Plan& plan = experiment.plan();
+  const int micro_batches = MicroBatches(experiment);
+  absl::StatusOr<pipeline::Order> order;
+  switch (plan.schedule()) {
+    case Plan::GPIPE:
+      order = pipeline::GPipe(plan.pipeline_parallel(), micro_batches);
+      break;
+    case Plan::ONE_F_ONE_B:
+      order = pipeline::OneForwardOneBackward(plan.pipeline_parallel(), micro_batches);
+      break;
+    default:
+      order = pipeline::Interleaved({.stages = plan.pipeline_parallel(),
+                                     .chunks = plan.model_chunks(),
+                                     .micro_batches = micro_batches,
+                                     .group_size = plan.micro_batch_group(),
+                                     .warm_up = warm_up});
+  }
+  if (order.ok()) return order;
+  return absl::Status(order.status().code(),
+                      absl::StrCat("plan.schedule: ", std::string(order.status().message())));
+}
+
+// Lowers the plan's warm-up; for BEST both, and keeps the faster by the critical path.
+absl::StatusOr<pipeline::Order> LowerWithWarmUp(const hw::ProfileCostModel& costs,
+                                                const std::vector<VirtualStage>& virtual_stages,
+                                                Step& step) {
+  const Plan& plan = step.experiment.plan();
+  const bool deferred = plan.warm_up() == Plan::DEFERRED;
+  OPTIMUS_ASSIGN_OR_RETURN(
+      pipeline::Order order,
+      MakeOrder(step.experiment,
+                deferred ? pipeline::WarmUp::kDeferred : pipeline::WarmUp::kMegatron));
+  OPTIMUS_RETURN_IF_ERROR(LowerPipeline(plan, costs, order, virtual_stages, step.schedule));
+  if (plan.warm_up() != Plan::BEST) return order;
+
+  OPTIMUS_ASSIGN_OR_RETURN(pipeline::Order other,
+                           MakeOrder(step.experiment, pipeline::WarmUp::kDeferred));
+  ir::Schedule other_schedule = step.schedule;
+  OPTIMUS_RETURN_IF_ERROR(LowerPipeline(plan, costs, other, virtual_stages, other_schedule));
+  ir::CriticalPathRunner runner(costs);
+  OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline megatron_run, runner.Run(step.schedule));
+  OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline deferred_run, runner.Run(other_schedule));
+  const bool take_deferred = deferred_run.step < megatron_run.step;  // ties: Megatron's
+  step.notes.push_back(absl::StrFormat(
+      "warm-up: Megatron %.6f s, deferred %.6f s by the critical path; took %s",
+      ToSeconds(megatron_run.step), ToSeconds(deferred_run.step),
+      take_deferred ? "deferred" : "Megatron"));
+  if (!take_deferred) return order;
+  step.schedule = std::move(other_schedule);
+  return other;
+}
+
+Flops HardwareFlops(const ir::Schedule& schedule) {
+  double per_replica_rank = 0;
+  for (const ir::Program& program : schedule.programs) {
+    for (const ir::Operation& op : program.operations) {
+      if (op.kind != ir::OperationKind::kKernel) continue;
+      per_replica_rank += schedule.kernels[op.work].flops.value();
+    }
+  }
+  return Flops(per_replica_rank * schedule.world.dp * schedule.world.tp);
+}
+
+Flops ModelFlopsOf(const Experiment& experiment, const Stack& stack) {
+  Flops sum;
+  for (const Module& module : stack.modules) {
+    const std::int64_t passes = experiment.batch().global_batch() / experiment.batch().micro_batch();
+    const Flops flops = models::ModelFlops(module.config, passes * module.whole.tokens(),
+                                           module.whole.sequence_length);
+    // Forward, data gradient and weight gradient take the same: a frozen module does one of three.
+    sum += module.frozen ? Flops(flops.value() / 3) : flops;
+  }
+  return sum;
+}
+
+ir::Schedule EmptySchedule(const Experiment& experiment, const hw::ProfileCostModel& costs) {
+  const Plan& plan = experiment.plan();
+  ir::Schedule schedule;
+  schedule.name = experiment.name();
+  schedule.world = {plan.data_parallel(), plan.pipeline_parallel(), plan.tensor_parallel()};
+  schedule.gpus_per_node = costs.gpus_per_node();
+  schedule.micro_batches = MicroBatches(experiment);
+  return schedule;
+}
+
+void DescribeContents(const Stack& stack, const ItemRanges& ranges, Step& step) {
+  const int stages = step.schedule.world.pp;
+  for (int v = 0; v + 1 < static_cast<int>(ranges.size()); ++v) {
+    step.contents.push_back(
+        {v % stages, v / stages, DescribeItems(stack, ranges[v], ranges[v + 1])});
+  }
+}
+
+void NoteUnevenLayers(const Stack& stack, const ItemRanges& ranges, Step& step) {
+  int fewest = stack.layers();
+  int most = 0;
+  for (std::size_t v = 0; v + 1 < ranges.size(); ++v) {
+    const auto begin = stack.items.begin() + ranges[v];
+    const auto end = stack.items.begin() + ranges[v + 1];
+    const auto layers = static_cast<int>(std::count_if(
+        begin, end, [](const Item& item) { return item.kind == ItemKind::kLayer; }));
+    fewest = std::min(fewest, layers);
+    most = std::max(most, layers);
+  }
+  if (fewest == most) return;
+  step.notes.push_back(absl::StrCat("uneven: ", stack.layers(), " layers on ", ranges.size() - 1,
+                                    " virtual stages, ", fewest, " to ", most, " each"));
+}
+
+void NoteSimplifications(const Stack& stack, const ItemRanges& ranges, Step& step) {
+  const ir::Parallelism& world = step.schedule.world;
+  const bool pipelined = world.pp > 1;
+  if (stack.modules.size() > 1) {
+    step.notes.emplace_back(
+        "the projector pools the encoder's tokens to the LLM's: behind it a message holds "
+        "micro_batch * sequence_length tokens");
+  }
+  if (stack.modules.size() > 2 && pipelined) {
+    step.notes.emplace_back(
+        "several encoders: passing the first one's output through the stages of the others is not "
+        "counted in message sizes");
+  }
+  if (HasTiedCopy(stack, ranges, world.pp)) {
+    step.notes.emplace_back(
+        "tied embeddings: the all-reduce of their gradient between the first and the last stage is "
+        "not modelled");
+  }
+  if (pipelined && world.tp > 1 && step.experiment.plan().no_sequence_parallel()) {
+    step.notes.emplace_back(
+        "without sequence parallelism pipeline messages are scattered over the tensor-parallel "
+        "ranks; the NVLink all-gather behind them is not modelled");
+  }
+}
+
+absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
+  const Plan& plan = step.experiment.plan();
+  OPTIMUS_ASSIGN_OR_RETURN(const Stack stack, BuildStack(step.experiment));
+  for (const Module& module : stack.modules) {
+    step.schedule.modules.push_back(
+        {module.name, module.config.num_layers(), module.frozen});
+  }
+  const BlockTable blocks(stack, step.schedule);
+  std::vector<Picoseconds> layer_times;
+  if (plan.layout() == Plan::BALANCED) {
+    layer_times = LayerTimes(stack, blocks, step.schedule, costs);
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(const ItemRanges ranges, LayOut(plan, stack, layer_times));
+  const std::vector<VirtualStage> virtual_stages =
+      VirtualStagesOf(stack, ranges, blocks, step.schedule);
+  OPTIMUS_ASSIGN_OR_RETURN(const pipeline::Order order,
+                           LowerWithWarmUp(costs, virtual_stages, step));
+  step.memory = MemoryByStage(plan, stack, ranges, order);
+  step.model_flops = ModelFlopsOf(step.experiment, stack);
+  DescribeContents(stack, ranges, step);
+  NoteUnevenLayers(stack, ranges, step);
+  NoteSimplifications(stack, ranges, step);
+  return absl::OkStatus();
+}
+
+absl::Status BuildFromProfile(const hw::ProfileCostModel& costs, Step& step) {
+  const Plan& plan = step.experiment.plan();
+  const int virtual_stages = plan.pipeline_parallel() * plan.model_chunks();
+  step.schedule.modules.push_back({"profiled", virtual_stages, /*frozen=*/false});
+  const ProfiledBlocks blocks =
+      BlocksOf(step.experiment.profiled(), plan.model_chunks(), step.schedule);
+  OPTIMUS_RETURN_IF_ERROR(
+      LowerWithWarmUp(costs,
+                      VirtualStagesOf(step.experiment.profiled(), blocks, step.schedule), step)
+          .status());
+  step.memory.resize(plan.pipeline_parallel());
+  for (int v = 0; v < virtual_stages; ++v) {
+    step.contents.push_back(
+        {v % plan.pipeline_parallel(), v / plan.pipeline_parallel(), absl::StrCat("profiled ", v)});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BuildStep(const Experiment& experiment, const hw::ProfileCostModel& costs) {
+  Step step;
+  step.experiment = experiment;
+  FillDefaults(step.experiment);
+  OPTIMUS_RETURN_IF_ERROR(CheckExperiment(step.experiment));
+  step.schedule = EmptySchedule(step.experiment, costs);
+  OPTIMUS_RETURN_IF_ERROR(step.experiment.has_profiled() ? BuildFromProfile(costs, step)
+                                                         : BuildFromModels(costs, step));
+  step.hardware_flops = HardwareFlops(step.schedule);
+  return step;
+}
+
+}  // namespace optimus::step

@@ -16,7 +16,7 @@ namespace {
 
 struct Unit {
   absl::string_view name;
-  double scale;  // to the strong type's own unit
+  double scale = 0;  // to the strong type's own unit
 };
 
 constexpr double kKib = 1024.0;

@@ -6,6 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+// `lhs` may be a declaration, so it cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define OPTIMUS_RETURN_IF_ERROR(expr)                                                         \
   do {                                                                                        \
     if (absl::Status optimus_status_ = (expr); !optimus_status_.ok()) return optimus_status_; \
@@ -19,3 +21,4 @@
   auto tmp = (expr);                              \
   if (!tmp.ok()) return tmp.status();             \
   lhs = std::move(tmp).value()
+// NOLINTEND(bugprone-macro-parentheses)

@@ -24,6 +24,8 @@ TEST(ReturnIfError, GoesOnWhenOk) {
   EXPECT_EQ(FirstOf(absl::OkStatus(), evaluations), absl::InternalError("reached the end"));
 }
 
+// Without braces on purpose: the macro must not swallow the else.
+// NOLINTBEGIN(readability-braces-around-statements)
 TEST(ReturnIfError, IsOneStatementAfterIf) {
   const auto f = [](bool fails) -> absl::Status {
     if (fails)
@@ -35,8 +37,9 @@ TEST(ReturnIfError, IsOneStatementAfterIf) {
   EXPECT_EQ(f(true), absl::AbortedError("yes"));
   EXPECT_TRUE(f(false).ok());
 }
+// NOLINTEND(readability-braces-around-statements)
 
-absl::StatusOr<int> SumOf(absl::StatusOr<int> a, absl::StatusOr<int> b) {
+absl::StatusOr<int> SumOf(const absl::StatusOr<int>& a, const absl::StatusOr<int>& b) {
   OPTIMUS_ASSIGN_OR_RETURN(const int x, a);
   int y = 0;
   OPTIMUS_ASSIGN_OR_RETURN(y, b);

@@ -18,6 +18,7 @@ class Quantity {
   constexpr Quantity() = default;
   constexpr explicit Quantity(Rep value) : value_(value) {}
   constexpr Rep value() const { return value_; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend constexpr auto operator<=>(Quantity, Quantity) = default;
   friend constexpr Quantity operator+(Quantity a, Quantity b) {
     return Quantity(a.value_ + b.value_);

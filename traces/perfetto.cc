@@ -15,8 +15,8 @@
 namespace optimus::traces {
 namespace {
 
-constexpr Picoseconds kExactBelow{10'000'000};  // 10 us
-constexpr int kBubbleOrder = 1;                 // right under compute
+constexpr Picoseconds kExactBelow{1'000'000};  // 1 us
+constexpr int kBubbleOrder = 1;                // right under compute
 constexpr int kTracksPerRank = 10;
 
 std::uint64_t ToNanoseconds(Picoseconds t) {

@@ -7,7 +7,7 @@
 //
 // Perfetto counts whole nanoseconds. Starts and ends are rounded to the nearest one, each by
 // itself, so order is kept, nothing is negative, slices that touch still touch, and no error adds
-// up; a duration is off by at most 1 ns. Slices shorter than 10 us also carry their exact length in
+// up; a duration is off by at most 1 ns. Slices shorter than 1 us also carry their exact length in
 // an argument duration_ps.
 
 #include <string>

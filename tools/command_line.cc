@@ -1,0 +1,91 @@
+#include "tools/command_line.h"
+
+#include <cstdio>
+#include <exception>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tools/command_reference.h"
+#include "tools/exit_codes.h"
+#include "tools/outputs.h"
+#include "tools/simulate_command.h"
+
+namespace optimus::tools {
+namespace {
+
+constexpr const char* kDescription =
+    "Optimus simulates the training of multi-modal language models on large GPU clusters.";
+constexpr const char* kFooter =
+    "Exit codes: 0 success, 1 bad input, 2 a limit that was asked for is not met, 3 internal "
+    "error.";
+
+int Fail(const absl::Status& status) {
+  std::fputs(ErrorLine(status).c_str(), stderr);
+  return ExitCode(status);
+}
+
+// CLI11's words for a bad flag, with a hint.
+absl::Status UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  std::string command = app.get_name();
+  for (const CLI::App* sub : app.get_subcommands()) absl::StrAppend(&command, " ", sub->get_name());
+  return absl::InvalidArgumentError(absl::StrCat(error.what(), " (see ", command, " --help)"));
+}
+
+struct CommandLine {
+  CommandLine() : app(kDescription, "optimus") {
+    app.set_version_flag("--version", absl::StrCat("optimus ", OPTIMUS_VERSION),
+                         "Print the version and exit");
+    app.footer(kFooter);
+    app.require_subcommand(0, 1);  // none is an error of its own, below
+    // For the documentation; an empty group hides it.
+    app.add_flag("--help-markdown", help_markdown, "Print this reference")->group("");
+    AddSimulateCommand(app, simulate);
+  }
+  CLI::App app;
+  bool help_markdown = false;
+  SimulateFlags simulate;
+};
+
+absl::StatusOr<int> Dispatch(const CommandLine& line) {
+  if (line.help_markdown) {
+    const absl::Status written = WriteStdout(CommandReference(line.app));
+    if (!written.ok()) return written;
+    return kExitSuccess;
+  }
+  if (line.app.got_subcommand("simulate")) return RunSimulate(line.simulate);
+  return absl::InvalidArgumentError("no command given (see optimus --help)");
+}
+
+int ParseAndRun(int argc, const char* const* argv) {
+  CommandLine line;
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const auto subcommands = line.app.get_subcommands();
+    const CLI::App& asked = subcommands.empty() ? line.app : *subcommands.front();
+    const absl::Status written = WriteStdout(asked.help());
+    return written.ok() ? kExitSuccess : Fail(written);
+  } catch (const CLI::CallForVersion& version) {
+    const absl::Status written = WriteStdout(absl::StrCat(version.what(), "\n"));
+    return written.ok() ? kExitSuccess : Fail(written);
+  } catch (const CLI::ParseError& error) {
+    return Fail(UsageError(line.app, error));
+  }
+  const absl::StatusOr<int> result = Dispatch(line);
+  return result.ok() ? *result : Fail(result.status());
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, const char* const* argv) {
+  try {
+    return ParseAndRun(argc, argv);
+  } catch (const std::exception& error) {
+    return Fail(absl::InternalError(absl::StrCat("unexpected exception: ", error.what())));
+  }
+}
+
+}  // namespace optimus::tools

@@ -1,0 +1,20 @@
+#pragma once
+// What the command returns to the shell, the same for every subcommand.
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace optimus::tools {
+
+inline constexpr int kExitSuccess = 0;
+inline constexpr int kExitBadInput = 1;
+inline constexpr int kExitCheckFailed = 2;  // a limit that was asked for is not met
+inline constexpr int kExitInternal = 3;     // our own bug, or an engine that stopped
+
+int ExitCode(const absl::Status& status);
+
+// "optimus: error: MESSAGE\n": always exactly one line.
+std::string ErrorLine(const absl::Status& status);
+
+}  // namespace optimus::tools

@@ -1,0 +1,169 @@
+#include "tools/facts.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace optimus::tools {
+namespace {
+
+using step::Plan;
+
+std::string Count(std::int64_t n, const char* one, const char* many) {
+  return absl::StrCat(n, " ", n == 1 ? one : many);
+}
+
+std::string ModelText(const step::Step& step) {
+  if (step.experiment.has_profiled()) {
+    const step::ProfiledStages& p = step.experiment.profiled();
+    std::string text = absl::StrFormat("profiled stages: forward %g ms, backward %g ms",
+                                       p.forward_ms(), p.backward_ms());
+    if (p.weight_ms() > 0) absl::StrAppendFormat(&text, ", weight gradient %g ms", p.weight_ms());
+    absl::StrAppendFormat(&text, ", each transfer %g ms", p.communication_ms());
+    return text;
+  }
+  std::vector<std::string> modules;
+  // Encoders first, as data flows.
+  for (std::size_t i = 1; i <= step.schedule.modules.size(); ++i) {
+    const ir::ModuleInfo& module = step.schedule.modules[i % step.schedule.modules.size()];
+    modules.push_back(absl::StrCat(module.name, " (", Count(module.layers, "layer", "layers"),
+                                   module.frozen ? ", frozen)" : ")"));
+  }
+  return absl::StrJoin(modules, " + ");
+}
+
+std::string BatchText(const step::Step& step) {
+  const step::Batch& batch = step.experiment.batch();
+  std::string text = absl::StrCat(
+      "global batch ", batch.global_batch(), ", micro-batch ", batch.micro_batch(), ": ",
+      Count(step.schedule.micro_batches, "micro-batch", "micro-batches"), " per pipeline");
+  if (batch.sequence_length() > 0) {
+    absl::StrAppend(&text, "; ", batch.sequence_length(), " LLM tokens a sample");
+  }
+  for (const step::Encoder& encoder : step.experiment.encoders()) {
+    absl::StrAppend(&text, "; ", encoder.sequences_per_sample(), " x ", encoder.sequence_length(),
+                    " ", encoder.model(), " tokens a sample");
+    if (encoder.sequences_per_slice() > 0) {
+      absl::StrAppend(&text, ", run ",
+                      Count(encoder.sequences_per_slice(), "sequence", "sequences"), " at a time");
+    }
+  }
+  return text;
+}
+
+std::string GpusText(const step::Step& step) {
+  const ir::Parallelism& w = step.schedule.world;
+  std::string text = absl::StrCat(w.gpus(), " (", step.schedule.gpus_per_node, " a node): DP ",
+                                  w.dp, " x PP ", w.pp, " x TP ", w.tp);
+  const step::Hardware& hardware = step.experiment.hardware();
+  if (hardware.cluster_gpus() > w.gpus()) {
+    absl::StrAppend(&text, ", in a cluster of ", hardware.cluster_gpus());
+  }
+  if (hardware.oversubscription() > 1) {
+    absl::StrAppendFormat(&text, ", rail uplinks 1:%g", hardware.oversubscription());
+  }
+  for (const auto& slow : hardware.slow_gpus()) {
+    absl::StrAppendFormat(&text, ", rank %d slower by %g", slow.rank(), slow.factor());
+  }
+  return text;
+}
+
+std::string PipelineText(const step::Step& step) {
+  const Plan& plan = step.experiment.plan();
+  std::string text;
+  switch (plan.schedule()) {
+    case Plan::GPIPE:
+      return "GPipe";
+    case Plan::ONE_F_ONE_B:
+      return "1F1B";
+    case Plan::INTERLEAVED:
+      text = "interleaved 1F1B";
+      break;
+    default:
+      return "unspecified";
+  }
+  absl::StrAppend(&text, ", V = ", plan.model_chunks(), " model chunks, groups of ",
+                  plan.micro_batch_group() > 0 ? plan.micro_batch_group() : step.schedule.world.pp,
+                  " micro-batches, warm-up ");
+  switch (plan.warm_up()) {
+    case Plan::DEFERRED:
+      return absl::StrCat(text, "deferred");
+    case Plan::BEST:
+      return absl::StrCat(text, "the faster of Megatron's and deferred");
+    default:
+      return absl::StrCat(text, "as Megatron-LM");
+  }
+}
+
+std::string LayoutText(const Plan& plan) {
+  switch (plan.layout()) {
+    case Plan::EQUAL_LAYERS:
+      return absl::StrCat("equal layer counts", plan.allow_uneven() ? ", uneven allowed" : "");
+    case Plan::BALANCED:
+      return "balanced by layer times (dynamic programme)";
+    case Plan::EXPLICIT:
+      return absl::StrCat("explicit: ", plan.layout_string());
+    case Plan::ENCODER_IN_STAGE_0:
+      return "encoder in the first virtual stage, LLM layers equally";
+    case Plan::LAYER_COUNTS:
+      return absl::StrCat("layer counts ", absl::StrJoin(plan.layer_counts(), ","));
+    default:
+      return "unspecified";
+  }
+}
+
+std::string MemoryPolicyText(const Plan& plan) {
+  std::string text;
+  switch (plan.recompute()) {
+    case Plan::RECOMPUTE_SELECTIVE:
+      text = "recompute of attention only";
+      break;
+    case Plan::RECOMPUTE_FULL:
+      text = "recompute of all layers";
+      break;
+    default:
+      text = "no recompute";
+  }
+  if (plan.no_sequence_parallel()) absl::StrAppend(&text, ", no sequence parallelism");
+  if (plan.unfused_attention()) absl::StrAppend(&text, ", unfused attention");
+  if (plan.unfused_elementwise()) absl::StrAppend(&text, ", unfused element-wise kernels");
+  return text;
+}
+
+std::string DataParallelText(const Plan& plan) {
+  if (plan.no_optimizer()) return "no gradient synchronisation and no optimizer step";
+  std::string text = plan.no_distributed_optimizer()
+                         ? "gradient all-reduce, replicated optimizer"
+                         : "distributed optimizer: parameter all-gather, gradient reduce-scatter";
+  absl::StrAppend(&text, plan.dp_communication() == Plan::DP_OVERLAPPED
+                             ? ", overlapped per model chunk"
+                             : ", exposed");
+  return text;
+}
+
+}  // namespace
+
+std::vector<Fact> DescribeStep(const step::Step& step) {
+  const step::Experiment& experiment = step.experiment;
+  std::vector<Fact> facts;
+  if (!experiment.description().empty()) facts.push_back({"", experiment.description()});
+  if (!step.schedule.modules.empty()) facts.push_back({"model", ModelText(step)});
+  const bool from_schedule_file = !experiment.has_plan();
+  if (from_schedule_file) {
+    facts.push_back({"batch", Count(step.schedule.micro_batches, "micro-batch", "micro-batches") +
+                                  " per pipeline"});
+    facts.push_back({"GPUs", GpusText(step)});
+    return facts;
+  }
+  facts.push_back({"batch", BatchText(step)});
+  facts.push_back({"GPUs", GpusText(step)});
+  facts.push_back({"pipeline", PipelineText(step)});
+  if (!experiment.has_profiled()) {
+    facts.push_back({"layout", LayoutText(experiment.plan())});
+    facts.push_back({"memory", MemoryPolicyText(experiment.plan())});
+  }
+  facts.push_back({"data par.", DataParallelText(experiment.plan())});
+  return facts;
+}
+
+}  // namespace optimus::tools

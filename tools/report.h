@@ -1,0 +1,82 @@
+#pragma once
+// The figures of one simulated step: what every output (text, JSON) prints. Times of a stage, and
+// the average, are means over GPUs.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "hw_profiles/profile.h"
+#include "schedule/ir/timeline.h"
+#include "schedule/step/step.h"
+
+namespace optimus::tools {
+
+// Where a GPU's step goes: compute + optimizer + bubbles = step.
+struct TimeShares {
+  double compute_s = 0;
+  double optimizer_s = 0;
+  std::array<double, ir::kBubbleClassCount> bubbles_s{};
+};
+
+struct StageReport {
+  int stage = 0;
+  std::int64_t gpus = 0;
+  TimeShares time;
+  std::vector<std::string> layers;  // by model chunk; empty where unknown
+};
+
+// MFU = model FLOPs / (step x GPUs x peak), HFU = hardware FLOPs / the same.
+struct Efficiency {
+  double model_flops = 0;       // 6 N tokens + 12 L h s tokens; attention in full, no recomputation
+  double hardware_flops = 0;    // of the kernels run: with recomputation, causal attention halved
+  double peak_flops_per_s = 0;  // of one GPU, dense bf16
+  double mfu = 0;
+  double hfu = 0;
+  double aggregate_pflops_per_s = 0;  // model FLOPs / step, all GPUs
+};
+
+struct MemoryReport {
+  std::vector<step::StageMemory> stages;
+  int fullest = 0;  // index into `stages`
+  Bytes capacity;   // of one GPU
+  bool fits() const { return stages[fullest].total() <= capacity; }
+};
+
+// A line of the header: "pipeline", "interleaved 1F1B, 12 model chunks ...".
+struct Fact {
+  std::string label, text;
+};
+
+struct Report {
+  std::string version;
+  std::string experiment;
+  std::vector<Fact> facts;
+  std::string profile;
+  std::string profile_hash;  // FNV-1a 64 of the profile's deterministic serialization, hex
+  std::int64_t gpus = 0;
+  std::int32_t global_batch = 0;  // 0 where unknown
+  Picoseconds step;
+  TimeShares average;
+  std::vector<StageReport> stages;
+  std::optional<Efficiency> efficiency;  // absent where the work is not known (profiled stages)
+  std::optional<MemoryReport> memory;    // likewise
+  std::string fidelity, fidelity_reason;
+  std::int64_t operations = 0;
+  std::vector<std::string> assumptions, notes;
+  // The only figures that differ from run to run.
+  double wall_s = 0;
+  double peak_memory_mib = 0;
+};
+
+// INTERNAL if the account of some rank does not add up to the step.
+absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostModel& costs,
+                                  const ir::Timeline& timeline);
+
+std::string ProfileHash(const hw::HardwareProfile& profile);
+
+}  // namespace optimus::tools

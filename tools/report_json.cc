@@ -1,0 +1,101 @@
+#include "tools/report_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "tools/report_text.h"
+
+namespace optimus::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void AddTime(const TimeShares& time, Json& json) {
+  json["compute_s"] = time.compute_s;
+  json["optimizer_s"] = time.optimizer_s;
+  Json& bubbles = json["bubbles"];
+  for (int i = 0; i < ir::kBubbleClassCount; ++i) {
+    bubbles[absl::StrCat(ir::ToString(static_cast<ir::BubbleClass>(i)), "_s")] = time.bubbles_s[i];
+  }
+}
+
+Json MemoryJson(const step::StageMemory& memory, Bytes capacity) {
+  Json json;
+  json["parameters_gib"] = ToGib(memory.parameters);
+  json["gradients_gib"] = ToGib(memory.gradients);
+  json["optimizer_state_gib"] = ToGib(memory.optimizer_state);
+  json["activations_gib"] = ToGib(memory.activations);
+  json["workspace_gib"] = ToGib(memory.workspace);
+  json["total_gib"] = ToGib(memory.total());
+  json["capacity_gib"] = ToGib(capacity);
+  return json;
+}
+
+void AddEfficiency(const Report& report, Json& json) {
+  if (!report.efficiency) return;
+  json["mfu"] = report.efficiency->mfu;
+  json["hfu"] = report.efficiency->hfu;
+  json["aggregate_pflops_per_s"] = report.efficiency->aggregate_pflops_per_s;
+  json["model_flops"] = report.efficiency->model_flops;
+  json["hardware_flops"] = report.efficiency->hardware_flops;
+}
+
+Json StagesJson(const Report& report) {
+  Json stages = Json::array();
+  for (const StageReport& stage : report.stages) {
+    Json json;
+    json["stage"] = stage.stage;
+    json["gpus"] = stage.gpus;
+    AddTime(stage.time, json);
+    if (report.memory) {
+      json["memory"] = MemoryJson(report.memory->stages[stage.stage], report.memory->capacity);
+    }
+    if (!stage.layers.empty()) json["layers"] = stage.layers;
+    stages.push_back(std::move(json));
+  }
+  return stages;
+}
+
+Json ReportJson(const Report& report) {
+  Json json;
+  json["version"] = report.version;
+  json["experiment"] = report.experiment;
+  json["profile"] = report.profile;
+  json["profile_hash"] = report.profile_hash;
+  json["fidelity"] = report.fidelity;
+  json["fidelity_reason"] = report.fidelity_reason;
+  json["gpus"] = report.gpus;
+  json["iteration_time_s"] = ToSeconds(report.step);
+  AddEfficiency(report, json);
+  AddTime(report.average, json);
+  if (report.memory) {
+    const MemoryReport& memory = *report.memory;
+    json["memory"] = MemoryJson(memory.stages[memory.fullest], memory.capacity);
+    json["fits"] = memory.fits();
+  }
+  json["stages"] = StagesJson(report);
+  json["assumptions"] = report.assumptions;
+  json["notes"] = report.notes;
+  json["operations"] = report.operations;
+  json["wall_s"] = report.wall_s;
+  json["peak_memory_mib"] = report.peak_memory_mib;
+  return json;
+}
+
+}  // namespace
+
+std::string ToJson(const std::vector<Report>& reports) {
+  if (reports.size() == 1)
+    return ReportJson(reports.front()).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json json;
+  json["results"] = Json::array();
+  for (const Report& report : reports) {
+    Json one = ReportJson(report);
+    one["speed_up"] = SpeedUp(reports.front(), report);
+    one["reduction_percent"] = ReductionPercent(reports.front(), report);
+    json["results"].push_back(std::move(one));
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace optimus::tools

@@ -1,0 +1,53 @@
+#pragma once
+// One FILE of `optimus simulate`: read, built and checked first, run later.
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "hw_profiles/profile.h"
+#include "schedule/ir/timeline.h"
+#include "schedule/step/step.h"
+#include "sim/simgrid_runner.h"
+#include "tools/report.h"
+
+namespace optimus::tools {
+
+struct SimulationOptions {
+  sim::Fidelity fidelity = sim::Fidelity::kAuto;
+  std::string profile;  // for schedule files only; an experiment names its own
+  bool require_fit = false;
+  bool record_spans = false;
+};
+
+// "*.schedule.pb" and "*.schedule.textproto" hold a Schedule, every other file an Experiment.
+bool IsScheduleFile(const std::string& path);
+
+class Simulation {
+ public:
+  // Everything that can fail on bad input: reads the file and its profile, builds the step,
+  // validates the schedule and chooses the fidelity.
+  static absl::StatusOr<Simulation> Prepare(const std::string& path,
+                                            const SimulationOptions& options);
+  absl::Status Run();
+
+  const std::string& name() const { return name_; }
+  const step::Step& step() const { return step_; }
+  const ir::Timeline& timeline() const { return timeline_; }  // after Run
+  absl::StatusOr<Report> MakeReport() const;                  // after Run
+
+ private:
+  Simulation() = default;
+  absl::Status PrepareExperiment(const std::string& path);
+  absl::Status PrepareSchedule(const std::string& path, const std::string& profile);
+
+  std::string name_;
+  std::unique_ptr<hw::ProfileCostModel> costs_;
+  step::Step step_;
+  sim::Options options_;
+  ir::Timeline timeline_;
+  std::chrono::steady_clock::duration elapsed_{};
+};
+
+}  // namespace optimus::tools

@@ -1,6 +1,7 @@
 #include "schedule/ir/blocked.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -71,8 +72,12 @@ OperationRef FirstBlocked(const Schedule& schedule, const Walk& walk) {
   return {};
 }
 
+bool StartsEarlier(const Wait& a, const Wait& b) {
+  return std::tie(a.head.program, a.head.operation) < std::tie(b.head.program, b.head.operation);
+}
+
 // Follows the waits until one closes a cycle or ends at something nobody issues. A cycle is
-// returned without what led to it.
+// returned without what led to it, from its lowest stage and operation on.
 std::vector<Wait> FollowWaits(const Schedule& schedule, const Walk& walk) {
   std::vector<Wait> chain;
   OperationRef head = FirstBlocked(schedule, walk);
@@ -81,6 +86,8 @@ std::vector<Wait> FollowWaits(const Schedule& schedule, const Walk& walk) {
                                    [&](const Wait& wait) { return wait.head == head; });
     if (seen != chain.end()) {
       chain.erase(chain.begin(), seen);
+      std::rotate(chain.begin(), std::min_element(chain.begin(), chain.end(), StartsEarlier),
+                  chain.end());
       return chain;
     }
     chain.push_back(FindWait(schedule, walk, head));

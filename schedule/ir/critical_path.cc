@@ -88,7 +88,7 @@ Picoseconds TimedRun::Duration(OperationRef ref, Picoseconds start) const {
       break;
   }
   const Transfer& transfer = schedule_.transfers[op.work];
-  if (transfer.fixed > Picoseconds(0)) return transfer.fixed;
+  if (transfer.fixed > Picoseconds(0) || transfer.free()) return transfer.fixed;
   const bool same_node = SameNode(schedule_, ref.program, op.peer_stage, 0, 0);
   return UncontendedTime(costs_, costs_.SendCost(transfer.bytes, same_node));
 }

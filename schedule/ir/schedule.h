@@ -98,11 +98,12 @@ struct Collective {
 };
 
 // A pipeline message; `fixed` > 0 replaces the link model by a measured duration (profiled
-// schedules).
+// schedules). Neither bytes nor a fixed duration: free, an edge between stages that takes no time.
 struct Transfer {
   std::string name;
   Bytes bytes;  // per GPU
   Picoseconds fixed;
+  bool free() const { return bytes == Bytes(0) && fixed == Picoseconds(0); }
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 

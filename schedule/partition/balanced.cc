@@ -1,5 +1,5 @@
-// The dynamic programme of the balanced partition. O(layers^2 * stages), which for every real model
-// (144 layers, 96 virtual stages) is below a millisecond; nothing cleverer is needed.
+// The dynamic programme of the balanced partition: at most O(layers^2 * stages), a few milliseconds
+// for 200 layers on 200 virtual stages; nothing cleverer is needed.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,6 +22,10 @@ Cell BestSplit(const std::vector<Cell>& fewer_stages, const std::vector<std::int
                int layers, int stages) {
   Cell best;
   for (int j = stages - 1; j < layers; ++j) {
+    // F never falls as layers are added, so from here on no j is strictly better.
+    if (j > stages - 1 && fewer_stages[j].largest >= best.largest) {
+      break;
+    }
     const std::int64_t largest = std::max(fewer_stages[j].largest, prefix[layers] - prefix[j]);
     // Strictly smaller: on a tie the earlier boundary stays.
     if (j == stages - 1 || largest < best.largest) {

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <random>
 #include <string>
 
 #include "schedule/partition/partition.h"
@@ -97,6 +99,25 @@ TEST(ParseLayoutTest, RefusesAWrongOrder) {
   EXPECT_THAT(Parsed("EpvtL"), HasSubstr("column 2: 'p' must stand once, after the encoder's v"));
   EXPECT_THAT(Parsed("vpvEtL"), HasSubstr("column 3: 'v' after p"));
   EXPECT_THAT(Parsed("Etv"), HasSubstr("column 3: 'v' after p or t"));
+}
+
+// Any string is a layout or one line of error that quotes it.
+TEST(ParseLayoutTest, AnyString) {
+  constexpr char kAlphabet[] = "EEttttLvp|||()*2,m ";
+  std::mt19937_64 random(3);
+  int accepted = 0;
+  for (int trial = 0; trial < 200'000; ++trial) {
+    std::string layout = trial % 2 == 0 ? "E" : "";
+    for (std::uint64_t left = random() % 10; left > 0; --left) {
+      layout += kAlphabet[random() % (sizeof(kAlphabet) - 1)];
+    }
+    const auto stages = ParseLayout(layout);
+    accepted += stages.ok() ? 1 : 0;
+    if (!stages.ok() && stages.status().message() != "layout: empty string") {
+      EXPECT_THAT(stages.status().message(), HasSubstr("layout \"" + layout + "\", column "));
+    }
+  }
+  EXPECT_GT(accepted, 100);
 }
 
 }  // namespace

@@ -37,9 +37,10 @@ struct LayoutStage {
 // Megatron-LM's --pipeline-model-parallel-layout: stages separated by '|', E embedding, t decoder
 // layer, L loss, X*n and (..)*n repetition (not nested), ',' and spaces cosmetic; extended by v
 // (encoder layer) and p (projector). One E before the first t, one L at the end; v's before p, p
-// before the first t. "Et*3|(tt|)*4tL": 3 decoder layers with the embedding, 4 stages of 2, 1 with
-// the loss. INVALID_ARGUMENT points at the offending character. UNIMPLEMENTED: m (multi-token
-// prediction layer) and a stage that holds nothing, which Megatron-LM knows and we do not.
+// before the first t. "Et*3|(tt|)*4tL": the embedding and 3 decoder layers, 4 stages of 2, then 1
+// layer and the loss. INVALID_ARGUMENT points at the offending character. UNIMPLEMENTED: m
+// (multi-token prediction layer) and a stage that holds nothing, which Megatron-LM knows and we do
+// not.
 absl::StatusOr<std::vector<LayoutStage>> ParseLayout(const std::string& layout);
 
 }  // namespace optimus::partition

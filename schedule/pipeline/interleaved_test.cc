@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "schedule/pipeline/one_f_one_b.h"
@@ -55,6 +57,7 @@ std::vector<Slot> OfKind(const std::vector<Slot>& slots, SlotKind kind) {
 
 std::vector<std::pair<int, int>> ChunkAndMicroBatch(const std::vector<Slot>& slots) {
   std::vector<std::pair<int, int>> pairs;
+  pairs.reserve(slots.size());
   for (const Slot& slot : slots) {
     pairs.emplace_back(slot.chunk, slot.micro_batch);
   }

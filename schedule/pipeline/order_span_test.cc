@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -82,7 +83,8 @@ TEST(OrderSpanTest, TimesByStageAndChunk) {
 
 TEST(OrderSpanTest, OneStageHasNoCommunication) {
   const Order order = *Interleaved({1, 3, 4, 0, WarmUp::kMegatron});
-  EXPECT_EQ(EvaluateOrder(order, Uniform(order, 1, 1, 1, 100))->span, Picoseconds(4 * 3 * 3));
+  EXPECT_EQ(EvaluateOrder(order, Uniform(order, 1, 1, 1, 100))->span,
+            Picoseconds(std::int64_t{4} * 3 * 3));
 }
 
 // Invariant: scaling all durations by c scales all times by c.

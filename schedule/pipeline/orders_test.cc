@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "schedule/pipeline/gpipe.h"
 #include "schedule/pipeline/one_f_one_b.h"
 #include "schedule/pipeline/order_span.h"
@@ -64,7 +66,7 @@ TEST(OrdersTest, SpanIsTheClosedForm) {
 // The textbook bubble: (p - 1) / (m + p - 1) of each stage's time is idle; 1/3 for p = m = 2.
 TEST(OrdersTest, BubbleOfTwoStagesTwoMicroBatchesIsOneThird) {
   const std::int64_t span = SpanOf(*OneForwardOneBackward(2, 2));
-  EXPECT_EQ(3 * (span - 2 * 3), span);
+  EXPECT_EQ((span - 6) * 3, span);
 }
 
 TEST(OrdersTest, RefusesCounts) {

@@ -1,8 +1,8 @@
 // The published bubble rates of 1F1B from profiled times.
 //
-// Source: Qi et al., "Zero Bubble Pipeline Parallelism", arXiv 2401.10241: profiled F, B, W and
-// communication times of Table 9, bubble rates of 1F1B of Table 5. B and W run together. The rate
-// is (largest stage span - m (F + B + W)) / that span, a stage's span being from its first start to
+// Source: Qi et al., "Zero Bubble Pipeline Parallelism", arXiv 2401.10241, Tables 5 and 9: profiled
+// F, B, W and communication times and the bubble rate of 1F1B. B and W run together. The rate is
+// (largest stage span - m (F + B + W)) / that span, a stage's span being from its first start to
 // its last end.
 
 #include <gtest/gtest.h>

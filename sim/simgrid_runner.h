@@ -1,7 +1,10 @@
 #pragma once
 // Runs a Schedule on SimGrid. The only user of SimGrid is this folder.
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,6 +36,17 @@ struct Options {
   double oversubscription = 1.0;
   std::vector<SlowGpu> slow_gpus;
   bool record_spans = false;  // of one data-parallel replica (the first), tensor rank 0
+  // Called now and then (every half second at most) with the part of the work that is done, 0 to 1.
+  // It is called in the child process: it may print, but what it changes in memory is lost.
+  std::function<void(double)> progress;
+};
+
+// What a run cost.
+struct RunStats {
+  std::int64_t peak_rss_bytes = 0;  // of the child process, which starts as a copy of the caller
+  std::int64_t events = 0;          // of our own queue; identical GPUs share some
+  std::int64_t flows = 0;           // transfers over links that can be shared
+  std::int64_t shared_flows = 0;    // those that did share one: run by SimGrid
 };
 
 struct FidelityChoice {
@@ -49,11 +63,16 @@ class SimGridRunner : public ir::Runner {
  public:
   SimGridRunner(const CostModel& costs, Options options)
       : costs_(costs), options_(std::move(options)) {}
+  // INVALID_ARGUMENT or FAILED_PRECONDITION for unfit options; INTERNAL where entities are blocked
+  // at the end, or where the child process dies.
   absl::StatusOr<ir::Timeline> Run(const ir::Schedule& schedule) override;
+  // Of the last Run that returned a timeline.
+  const RunStats& stats() const { return stats_; }
 
  private:
   const CostModel& costs_;
   Options options_;
+  RunStats stats_;
 };
 
 }  // namespace optimus::sim

@@ -1,0 +1,129 @@
+#include "sim/child_process.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+
+namespace optimus::sim {
+namespace {
+
+constexpr int kBytesPerKib = 1024;  // of ru_maxrss
+constexpr std::size_t kReadSize = std::size_t{1} << 20;
+
+// First byte of the answer: a status code; the rest is the bytes (OK) or the message. A last byte
+// closes it, so that a child that dies while it writes is told from one that is through.
+constexpr char kEndMark = '.';
+
+bool WriteAll(int fd, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(fd, data, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    data += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+absl::StatusOr<std::string> Guarded(const std::function<absl::StatusOr<std::string>()>& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "simulation ran out of memory; hint: use a coarser fidelity or record no spans");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("simulation failed: ", error.what()));
+  }
+}
+
+// Never returns. _exit: nothing of the parent's (buffers, exit handlers) may run twice.
+[[noreturn]] void RunChild(int fd, const std::function<absl::StatusOr<std::string>()>& work) {
+  const absl::StatusOr<std::string> result = Guarded(work);
+  const char code = static_cast<char>(result.status().code());
+  bool written = WriteAll(fd, &code, 1);
+  if (result.ok()) {
+    written = written && WriteAll(fd, result->data(), result->size());
+  } else {
+    const absl::string_view message = result.status().message();
+    written = written && WriteAll(fd, message.data(), message.size());
+  }
+  written = written && WriteAll(fd, &kEndMark, 1);
+  _exit(written ? 0 : 1);
+}
+
+std::string ReadAll(int fd) {
+  std::string bytes;
+  std::size_t size = 0;
+  for (;;) {
+    if (bytes.size() < size + kReadSize) bytes.resize(2 * size + kReadSize);
+    const ssize_t got = read(fd, bytes.data() + size, bytes.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+absl::Status DiedStatus(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int signal = WTERMSIG(wait_status);
+    return absl::InternalError(absl::StrCat(
+        "simulation process was killed by signal ", signal, " (", strsignal(signal), "); hint: ",
+        signal == SIGKILL ? "the machine may be out of memory, use a coarser fidelity"
+                          : "this is a bug, please report it with the input"));
+  }
+  return absl::InternalError(absl::StrCat("simulation process ended with code ",
+                                          WEXITSTATUS(wait_status),
+                                          " and no result; hint: its last lines on stderr"));
+}
+
+}  // namespace
+
+absl::StatusOr<ChildResult> RunInChild(const std::function<absl::StatusOr<std::string>()>& work) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make a pipe for the simulation process: ", std::strerror(errno)));
+  }
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    RunChild(ends[1], work);
+  }
+  const std::string fork_error = child < 0 ? std::strerror(errno) : "";
+  close(ends[1]);
+  std::string answer = child < 0 ? "" : ReadAll(ends[0]);
+  close(ends[0]);
+  if (child < 0) {
+    return absl::UnavailableError(absl::StrCat("cannot start the simulation process: ", fork_error,
+                                               "; hint: too many processes or too little memory"));
+  }
+  int wait_status = 0;
+  rusage usage{};
+  while (wait4(child, &wait_status, 0, &usage) < 0 && errno == EINTR) {
+  }
+  if (answer.size() < 2 || answer.back() != kEndMark || !WIFEXITED(wait_status) ||
+      WEXITSTATUS(wait_status) != 0) {
+    return DiedStatus(wait_status);
+  }
+  const auto code = static_cast<absl::StatusCode>(answer.front());
+  answer.pop_back();
+  if (code != absl::StatusCode::kOk) return absl::Status(code, answer.substr(1));
+  answer.erase(0, 1);
+  return ChildResult{std::move(answer), std::int64_t{usage.ru_maxrss} * kBytesPerKib};
+}
+
+}  // namespace optimus::sim

@@ -1,0 +1,119 @@
+// Sends and collectives of the interpreter: wait until all are there, pay the latency, move the
+// bytes, go on.
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/interpreter.h"
+
+namespace optimus::sim {
+
+// Counts one more arrival; true for the last one.
+bool Interpreter::AllArrived(Meeting& meeting, std::uint32_t instance, std::uint32_t slot) {
+  if (meeting.sets.members() == 1) return true;
+  std::uint32_t& arrived = meeting.arrived[instance * meeting.slots + slot];
+  if (++arrived < static_cast<std::uint32_t>(meeting.sets.members())) return false;
+  arrived = 0;
+  return true;
+}
+
+void Interpreter::ArriveAtCollective(std::uint32_t entity, const Step& step) {
+  const CollectiveStep& collective = programs_[entities_[entity].stage].collectives[step.target];
+  Meeting& meeting = meetings_[collective.group];
+  const std::uint32_t instance = meeting.sets.InstanceOf(entity);
+  if (!AllArrived(meeting, instance, collective.slot)) return;
+  const TransferPrice& price = pricing_.collectives[collective.collective];
+  Transfer transfer;
+  transfer.set = collective.group;
+  transfer.instance = instance;
+  transfer.slot = collective.slot;
+  if (pricing_.UsesFlow(price)) {
+    transfer.route = meeting.routes[price.scope == LinkScope::kNic ? 1 : 0][instance];
+  }
+  Launch(transfer, price);
+}
+
+void Interpreter::ArriveAtSend(std::uint32_t entity, unsigned stream, const Step& step) {
+  const int stage = entities_[entity].stage;
+  Meeting& meeting = meetings_.back();
+  const std::uint32_t port = meeting.sets.InstanceOf(entity);
+  if (!AllArrived(meeting, port, stream)) return;
+  const SendStep& send = programs_[stage].sends[step.target];
+  const std::uint32_t ports_per_stage = meeting.sets.instances() / layout_.stages();
+  const SendPath& path = send_paths_[stage][send.peer_stage][port % ports_per_stage];
+  Transfer transfer;
+  transfer.set = static_cast<std::int32_t>(meetings_.size() - 1);
+  transfer.instance = port;
+  transfer.slot = stream;
+  transfer.stage = stage;
+  transfer.send = step.target;
+  transfer.route = path.route;
+  Launch(transfer, path.same_node ? pricing_.sends_in_node[send.transfer]
+                                  : pricing_.sends_between_nodes[send.transfer]);
+}
+
+void Interpreter::Launch(const Transfer& transfer, const TransferPrice& price) {
+  if (!recordings_.empty()) {
+    for (const std::uint32_t member : meetings_[transfer.set].sets.Members(transfer.instance)) {
+      const Entity& entity = entities_[member];
+      if (entity.recorded) RecordStart(entity, StreamOfMember(transfer, member), now_);
+    }
+  }
+  if (free_transfers_.empty()) {
+    free_transfers_.push_back(static_cast<std::uint32_t>(transfers_.size()));
+    transfers_.emplace_back();
+  }
+  const std::uint32_t id = free_transfers_.back();
+  free_transfers_.pop_back();
+  transfers_[id] = transfer;
+  transfers_[id].bytes = price.wire_bytes;
+  if (pricing_.UsesFlow(price)) {
+    queue_.Push(now_ + price.latency, Event(EventKind::kFlowStart, id, 0, 0));
+  } else {
+    queue_.Push(now_ + price.alone, Event(EventKind::kTransferEnd, id, 0, 0));
+  }
+}
+
+void Interpreter::StartFlow(std::uint32_t id) {
+  const Transfer& transfer = transfers_[id];
+  const auto end = network_.Start(id, transfer.route, Bytes(transfer.bytes), now_);
+  if (end.has_value()) {
+    queue_.Push(end->time, Event(EventKind::kFlowEnd, id, 0, end->generation));
+  }
+}
+
+void Interpreter::OnSharedFlowEnd(std::uint32_t id) {
+  // A communication may end a fraction of a picosecond before an event that is already done.
+  now_ = std::max(now_, FromSeconds(simgrid::s4u::Engine::get_clock()).value());
+  EndTransfer(id);
+  ArmAlarm();
+}
+
+void Interpreter::EndTransfer(std::uint32_t id) {
+  const Transfer transfer = transfers_[id];
+  free_transfers_.push_back(id);
+  for (const std::uint32_t member : meetings_[transfer.set].sets.Members(transfer.instance)) {
+    Complete(member, StreamOfMember(transfer, member));
+    if (transfer.send >= 0) Deliver(member, programs_[transfer.stage].sends[transfer.send]);
+  }
+}
+
+// Rank (stage, d, t) sends to (peer stage, d, t).
+void Interpreter::Deliver(std::uint32_t sender, const SendStep& send) {
+  if (send.receive < 0) return;
+  Coordinates at = layout_.At(sender);
+  at.stage = send.peer_stage;
+  const std::uint32_t entity = layout_.Entity(at);
+  received_[entity * receive_words_ + send.receive / 64] |= std::uint64_t{1} << (send.receive % 64);
+  const ReceiveStep& receive = programs_[at.stage].receives[send.receive];
+  if (entities_[entity].done[receive.stream] == receive.position) {
+    Advance(entity, 1U << receive.stream);
+  }
+}
+
+unsigned Interpreter::StreamOfMember(const Transfer& transfer, std::uint32_t entity) const {
+  if (transfer.send >= 0 || !schedule_.groups[transfer.set].over_pp) return transfer.slot;
+  return programs_[entities_[entity].stage].slot_stream[transfer.set][transfer.slot];
+}
+
+}  // namespace optimus::sim

@@ -1,0 +1,108 @@
+#include "sim/pricing.h"
+
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "schedule/ir/critical_path.h"
+
+namespace optimus::sim {
+namespace {
+
+TransferPrice PriceOf(const CostModel& costs, const TransferCost& cost) {
+  return {cost.latency.value(), UncontendedTime(costs, cost).value(), cost.wire_bytes.value(),
+          cost.scope};
+}
+
+TransferPrice PriceOfSend(const CostModel& costs, const ir::Transfer& transfer, bool same_node) {
+  if (transfer.fixed > Picoseconds(0) || transfer.free()) {
+    return {transfer.fixed.value(), transfer.fixed.value(), 0, LinkScope::kNone};
+  }
+  return PriceOf(costs, costs.SendCost(transfer.bytes, same_node));
+}
+
+bool AnyReplicaInOneNode(const ir::Schedule& schedule, int stage, int peer) {
+  for (int d = 0; d < schedule.world.dp; ++d) {
+    for (int t = 0; t < schedule.world.tp; ++t) {
+      if (ir::SameNode(schedule, stage, peer, d, t)) return true;
+    }
+  }
+  return false;
+}
+
+// Which streams use the NVLink of a stage's GPUs, per direction; a stream is (stage, stream).
+class NvlinkUsers {
+ public:
+  explicit NvlinkUsers(const ir::Schedule& schedule)
+      : schedule_(schedule), out_(schedule.programs.size()), in_(schedule.programs.size()) {}
+
+  void Add(const Pricing& pricing, int stage, const ir::Operation& op) {
+    const int user = stage * ir::kStreamCount + static_cast<int>(op.stream);
+    if (op.kind == ir::OperationKind::kCollective) {
+      if (!OnNvlink(pricing.collectives[op.work])) return;
+      out_[stage].insert(user);
+      in_[stage].insert(user);
+    } else if (op.kind == ir::OperationKind::kSend) {
+      if (!OnNvlink(pricing.sends_in_node[op.work])) return;
+      if (!AnyReplicaInOneNode(schedule_, stage, op.peer_stage)) return;
+      out_[stage].insert(user);
+      in_[op.peer_stage].insert(user);
+    }
+  }
+  bool AnyShared() const {
+    for (const auto* direction : {&out_, &in_}) {
+      for (const std::set<int>& users : *direction) {
+        if (users.size() > 1) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static bool OnNvlink(const TransferPrice& price) {
+    return price.scope == LinkScope::kNvlink && price.wire_bytes > 0;
+  }
+  const ir::Schedule& schedule_;
+  std::vector<std::set<int>> out_, in_;  // by stage
+};
+
+// Operations that use NVLink alike are looked at once: kind, stream, work and peer decide.
+bool NvlinkContends(const ir::Schedule& schedule, const Pricing& pricing) {
+  NvlinkUsers users(schedule);
+  for (const ir::Program& program : schedule.programs) {
+    std::set<std::array<int, 4>> seen;
+    for (const ir::Operation& op : program.operations) {
+      if (op.kind != ir::OperationKind::kCollective && op.kind != ir::OperationKind::kSend) {
+        continue;
+      }
+      const std::array<int, 4> use{static_cast<int>(op.kind), static_cast<int>(op.stream), op.work,
+                                   op.peer_stage};
+      if (seen.insert(use).second) users.Add(pricing, program.stage, op);
+    }
+  }
+  return users.AnyShared();
+}
+
+}  // namespace
+
+Pricing::Pricing(const ir::Schedule& schedule, const CostModel& costs) {
+  for (const Kernel& kernel : schedule.kernels) {
+    kernels.push_back(costs.KernelTime(kernel).value());
+  }
+  for (const ir::Collective& collective : schedule.collectives) {
+    const GroupShape shape = ir::ShapeOf(schedule, schedule.groups[collective.group]);
+    collectives.push_back(PriceOf(costs, costs.CollectiveCost(collective.work, shape)));
+  }
+  for (const ir::Transfer& transfer : schedule.transfers) {
+    sends_in_node.push_back(PriceOfSend(costs, transfer, /*same_node=*/true));
+    sends_between_nodes.push_back(PriceOfSend(costs, transfer, /*same_node=*/false));
+  }
+  nvlink_contends = NvlinkContends(schedule, *this);
+}
+
+std::int64_t Slowed(std::int64_t picoseconds, double factor) {
+  if (factor == 1.0) return picoseconds;
+  return std::llround(static_cast<double>(picoseconds) * factor);
+}
+
+}  // namespace optimus::sim

@@ -12,9 +12,10 @@ struct InterleavedOptions {
 };
 
 // Interleaved 1F1B (Narayanan et al., SC 2021, Figure 4 bottom; Megatron-LM's
-// microbatch_group_size_per_virtual_pipeline_stage). INVALID_ARGUMENT, with the allowed range,
-// where Megatron-LM refuses: group_size < stages, or a last short group of fewer than `stages`
-// micro-batches.
+// microbatch_group_size_per_virtual_pipeline_stage). One chunk is plain 1F1B, whatever the group.
+// INVALID_ARGUMENT, with what is allowed, where Megatron-LM refuses: a group outside [stages,
+// micro_batches] (so also fewer micro-batches than stages), or a last short group of fewer than
+// `stages` micro-batches. One stage with several chunks is accepted: its chunks take turns.
 absl::StatusOr<Order> Interleaved(const InterleavedOptions& options);
 
 }  // namespace optimus::pipeline

@@ -97,7 +97,7 @@ double LargestTensor(const ModelConfig& model, const LayerShape& shape) {
   const auto tokens =
       static_cast<double>(shape.sequences) * static_cast<double>(shape.sequence_length);
   const std::int64_t width =
-      std::max({Fc1Width(model), 3 * model.num_attention_heads() * HeadDim(model),
+      std::max({Fc1Width(model), 3 * HeadDim(model) * model.num_attention_heads(),
                 model.vocabulary_size(), model.hidden_size()});
   const double scores =
       static_cast<double>(model.num_attention_heads()) * static_cast<double>(shape.sequence_length);

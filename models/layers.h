@@ -39,6 +39,9 @@ struct LayerShape {
 // W). Recomputation belongs to kData.
 enum class Gradients : std::uint8_t { kBoth, kData, kWeights };
 
+// Shapes must have passed ValidateShape (models/accounting.h). In a backward block kWeights has the
+// weight-gradient GEMMs only, no collectives: gathering their sharded inputs again under sequence
+// parallelism is ignored. The embedding's gradient belongs to kData.
 Block LayerForward(const ModelConfig& model, const LayerShape& shape);
 Block LayerBackward(const ModelConfig& model, const LayerShape& shape, Gradients gradients);
 
@@ -46,11 +49,14 @@ Block LayerBackward(const ModelConfig& model, const LayerShape& shape, Gradients
 Block EmbeddingForward(const ModelConfig& model, const LayerShape& shape);
 Block EmbeddingBackward(const ModelConfig& model, const LayerShape& shape, Gradients gradients);
 
-// Final norm, LM head GEMM (vocabulary-parallel) and cross-entropy loss.
+// Embedding and head of a model without vocabulary (an encoder) are empty blocks.
+// Final norm, LM head GEMM (vocabulary-parallel) and cross-entropy loss. The head is
+// never recomputed; the loss's small all-reduces are ignored.
 Block HeadForward(const ModelConfig& model, const LayerShape& shape);
 Block HeadBackward(const ModelConfig& model, const LayerShape& shape, Gradients gradients);
 
-// One linear layer from the encoder's width to `llm_hidden_size`.
+// One linear layer from the encoder's width to `llm_hidden_size`, column-parallel: a GEMM without
+// collectives. `llm_hidden_size` must be a multiple of the tensor parallelism.
 Block ProjectorForward(const ModelConfig& encoder, std::int64_t llm_hidden_size,
                        const LayerShape& shape);
 Block ProjectorBackward(const ModelConfig& encoder, std::int64_t llm_hidden_size,

@@ -32,9 +32,9 @@ absl::Status CheckNotNegative(const std::string& field, std::int64_t value) {
 
 absl::Status CheckMilliseconds(const std::string& field, double value, bool zero_allowed) {
   if (std::isfinite(value) && (value > 0 || (zero_allowed && value == 0))) return absl::OkStatus();
-  return Bad(field, absl::StrCat("is ", value, " ms"),
-             zero_allowed ? "it must be a finite time, 0 or more"
-                          : "it must be a finite time above 0");
+  return Bad(
+      field, absl::StrCat("is ", value, " ms"),
+      zero_allowed ? "it must be a finite time, 0 or more" : "it must be a finite time above 0");
 }
 
 absl::Status CheckSlowGpus(const Hardware& hardware) {
@@ -170,10 +170,10 @@ absl::Status CheckPipelineSchedule(const Plan& plan) {
     return Bad("plan.schedule", "is missing", "use GPIPE, ONE_F_ONE_B or INTERLEAVED");
   }
   if (!interleaved && plan.model_chunks() > 1) {
-    return Bad("plan.model_chunks",
-               absl::StrCat(plan.model_chunks(), " with ",
-                            Plan::PipelineSchedule_Name(plan.schedule())),
-               "only INTERLEAVED runs several model chunks per stage; set 1");
+    return Bad(
+        "plan.model_chunks",
+        absl::StrCat(plan.model_chunks(), " with ", Plan::PipelineSchedule_Name(plan.schedule())),
+        "only INTERLEAVED runs several model chunks per stage; set 1");
   }
   if (interleaved && plan.model_chunks() == 1) {
     return Bad("plan.model_chunks", "1 with INTERLEAVED",
@@ -187,7 +187,8 @@ absl::Status CheckPipelineSchedule(const Plan& plan) {
                "use MEGATRON, DEFERRED or BEST");
   }
   if (!interleaved && plan.warm_up() != Plan::MEGATRON) {
-    return Bad("plan.warm_up", absl::StrCat(Plan::WarmUp_Name(plan.warm_up()), " without INTERLEAVED"),
+    return Bad("plan.warm_up",
+               absl::StrCat(Plan::WarmUp_Name(plan.warm_up()), " without INTERLEAVED"),
                "remove it: other schedules have one warm-up");
   }
   return absl::OkStatus();
@@ -239,8 +240,7 @@ absl::Status CheckPlan(const Experiment& experiment) {
   OPTIMUS_RETURN_IF_ERROR(CheckPipelineSchedule(plan));
   OPTIMUS_RETURN_IF_ERROR(CheckLayout(experiment));
   if (!Plan::Recompute_IsValid(plan.recompute())) {
-    return Bad("plan.recompute",
-               absl::StrCat("unknown value ", static_cast<int>(plan.recompute())),
+    return Bad("plan.recompute", absl::StrCat("unknown value ", static_cast<int>(plan.recompute())),
                "use RECOMPUTE_NONE, RECOMPUTE_SELECTIVE or RECOMPUTE_FULL");
   }
   if (!Plan::DataParallelCommunication_IsValid(plan.dp_communication())) {

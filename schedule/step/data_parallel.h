@@ -49,8 +49,8 @@ class DataParallelWriter {
   std::vector<std::int64_t> trained_;
   ProgramBuilder& program_;
   ir::Schedule& schedule_;
-  std::vector<std::int64_t> gathers_;   // by chunk; -1: none, or already waited for
-  std::vector<int> backwards_left_;     // by chunk
+  std::vector<std::int64_t> gathers_;  // by chunk; -1: none, or already waited for
+  std::vector<int> backwards_left_;    // by chunk
   std::int64_t last_reduce_ = -1;
 };
 

@@ -40,13 +40,15 @@ class LayoutReader {
   void StartStage(int stage) { stage_ = stage; }
   int next() const { return next_; }
 
-  absl::Status TakeEncoderLayers(int count, bool projector) {
+  // A layout has one p, behind all v's: it places the last encoder's projector. Those of the others
+  // ride along with their encoder's last layer.
+  absl::Status TakeEncoderLayers(int count) {
     for (int i = 0; i < count; ++i) {
-      // A projector between two encoders' layers is taken on the way.
-      if (projector && At(ItemKind::kProjector)) ++next_;
       OPTIMUS_RETURN_IF_ERROR(Take(ItemKind::kLayer, /*encoder=*/true));
+      const int last_encoder = static_cast<int>(stack_.modules.size()) - 1;
+      if (At(ItemKind::kProjector) && stack_.items[next_].module < last_encoder) ++next_;
     }
-    return projector ? Take(ItemKind::kProjector, /*encoder=*/true) : absl::OkStatus();
+    return absl::OkStatus();
   }
 
   absl::Status Take(ItemKind kind, bool encoder) {
@@ -89,7 +91,10 @@ class LayoutReader {
 };
 
 absl::Status TakeStage(const partition::LayoutStage& stage, LayoutReader& reader) {
-  OPTIMUS_RETURN_IF_ERROR(reader.TakeEncoderLayers(stage.encoder_layers, stage.projector));
+  OPTIMUS_RETURN_IF_ERROR(reader.TakeEncoderLayers(stage.encoder_layers));
+  if (stage.projector) {
+    OPTIMUS_RETURN_IF_ERROR(reader.Take(ItemKind::kProjector, /*encoder=*/true));
+  }
   if (stage.embedding) {
     OPTIMUS_RETURN_IF_ERROR(reader.Take(ItemKind::kEmbedding, /*encoder=*/false));
   }
@@ -113,18 +118,9 @@ absl::StatusOr<ItemRanges> FromLayoutString(const std::string& text, const Stack
   for (int i = 0; i < virtual_stages; ++i) {
     reader.StartStage(i);
     OPTIMUS_RETURN_IF_ERROR(TakeStage((*stages)[i], reader));
-    if (reader.next() == ranges.back()) {
-      return absl::InvalidArgumentError(absl::StrCat("plan.layout_string: stage ", i,
-                                                     " is empty; give every virtual stage a layer, "
-                                                     "embedding, projector or loss"));
-    }
     ranges.push_back(reader.next());
   }
-  if (ranges.back() != static_cast<int>(stack.items.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("plan.layout_string: ends before ",
-                                                   reader.NextName(), "; place every layer, the ",
-                                                   "embedding, the projectors and the loss"));
-  }
+  // Complete: the parser insists on L at the end, and the head is the stack's last item.
   return ranges;
 }
 

@@ -83,7 +83,8 @@ void SlotWriter::AppendOp(const LoweredOp& lowered, ir::Tag tag) {
   bool& slot_started = compute ? slot_compute_ : slot_tensor_;
   bool& block_started = compute ? block_compute_ : block_tensor_;
   scratch_.clear();
-  if (compute && gather_ >= 0) scratch_.push_back(static_cast<std::uint32_t>(std::exchange(gather_, -1)));
+  if (compute && gather_ >= 0)
+    scratch_.push_back(static_cast<std::uint32_t>(std::exchange(gather_, -1)));
   if (chain_ >= 0 && (!block_started || lowered.needs_input)) {
     const auto before = static_cast<std::uint32_t>(chain_);
     if (program_.StreamOf(before) != lowered.stream) scratch_.push_back(before);

@@ -61,8 +61,7 @@ struct VirtualStage {
 // gradients apart.
 absl::Status LowerPipeline(const Plan& plan, const hw::ProfileCostModel& costs,
                            const pipeline::Order& order,
-                           const std::vector<VirtualStage>& virtual_stages,
-                           ir::Schedule& schedule);
+                           const std::vector<VirtualStage>& virtual_stages, ir::Schedule& schedule);
 
 // Writes a slot: receive, then the work, then the send. Work is appended by the caller between
 // Begin and End.
@@ -86,8 +85,8 @@ class SlotWriter {
   void End();
 
  private:
-  void AppendMessage(ir::OperationKind kind, ir::Stream stream, std::int32_t transfer,
-                     int boundary, int peer, absl::Span<const std::uint32_t> dependencies);
+  void AppendMessage(ir::OperationKind kind, ir::Stream stream, std::int32_t transfer, int boundary,
+                     int peer, absl::Span<const std::uint32_t> dependencies);
   void AppendOp(const LoweredOp& op, ir::Tag tag);
   bool forward() const { return slot_.kind == pipeline::SlotKind::kForward; }
 
@@ -96,13 +95,13 @@ class SlotWriter {
   pipeline::Slot slot_;
   Edges edges_;
   int micro_batches_ = 0;
-  std::int64_t gather_ = -1;    // all-gather that the next compute operation waits for
-  std::int64_t receive_ = -1;   // this slot's receive
-  std::int64_t result_ = -1;    // what the send waits for
-  std::int64_t chain_ = -1;     // output of the last block, of whatever slot
+  std::int64_t gather_ = -1;   // all-gather that the next compute operation waits for
+  std::int64_t receive_ = -1;  // this slot's receive
+  std::int64_t result_ = -1;   // what the send waits for
+  std::int64_t chain_ = -1;    // output of the last block, of whatever slot
   bool slot_compute_ = false, slot_tensor_ = false;    // the slot has an op on that stream
   bool block_compute_ = false, block_tensor_ = false;  // the block has one
-  std::vector<std::uint32_t> ids_;  // of the block being appended
+  std::vector<std::uint32_t> ids_;                     // of the block being appended
   std::vector<std::uint32_t> scratch_;
 };
 

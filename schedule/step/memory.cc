@@ -8,10 +8,10 @@
 namespace optimus::step {
 namespace {
 
-constexpr int kParameterBytes = 2;      // bf16
-constexpr int kGradientBytes = 4;       // fp32
+constexpr int kParameterBytes = 2;        // bf16
+constexpr int kGradientBytes = 4;         // fp32
 constexpr int kOptimizerStateBytes = 12;  // fp32 master copy, momentum, variance
-constexpr int kActivationBytes = 2;     // bf16
+constexpr int kActivationBytes = 2;       // bf16
 
 Bytes ItemActivations(const Stack& stack, const Item& item) {
   const Module& module = stack.modules[item.module];
@@ -96,8 +96,7 @@ Bytes PeakActivations(const std::vector<pipeline::Slot>& slots,
 
 std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
                                        const ItemRanges& ranges, const pipeline::Order& order) {
-  const std::vector<ChunkParameters> parameters =
-      CountChunkParameters(stack, ranges, order.stages);
+  const std::vector<ChunkParameters> parameters = CountChunkParameters(stack, ranges, order.stages);
   const std::int64_t shards = plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
   std::vector<StageMemory> result;
   for (int s = 0; s < order.stages; ++s) {

@@ -49,9 +49,8 @@ absl::StatusOr<models::ModelConfig> LoadFor(const std::string& name, const std::
     return InField(field, status);
   }
   if (model->num_layers() > kMaxLayers) {
-    return absl::InvalidArgumentError(absl::StrCat(field, ": ", model->num_layers(),
-                                                   " layers; at most ", kMaxLayers,
-                                                   " are supported"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, ": ", model->num_layers(), " layers; at most ", kMaxLayers, " are supported"));
   }
   return model;
 }
@@ -97,8 +96,8 @@ absl::StatusOr<Module> EncoderModule(const Experiment& experiment, int index) {
   const std::int64_t sequences =
       std::int64_t{experiment.batch().micro_batch()} * encoder.sequences_per_sample();
   module.whole = ShapeFor(experiment.plan(), sequences, encoder.sequence_length());
-  module.slice = ShapeFor(experiment.plan(), encoder.sequences_per_slice(),
-                          encoder.sequence_length());
+  module.slice =
+      ShapeFor(experiment.plan(), encoder.sequences_per_slice(), encoder.sequence_length());
   module.slices = static_cast<int>(sequences / encoder.sequences_per_slice());
   OPTIMUS_RETURN_IF_ERROR(CheckShapes(field + ".sequence_length", module));
   return module;

@@ -51,10 +51,9 @@ absl::StatusOr<pipeline::Order> LowerWithWarmUp(const hw::ProfileCostModel& cost
                                                 Step& step) {
   const Plan& plan = step.experiment.plan();
   const bool deferred = plan.warm_up() == Plan::DEFERRED;
-  OPTIMUS_ASSIGN_OR_RETURN(
-      pipeline::Order order,
-      MakeOrder(step.experiment,
-                deferred ? pipeline::WarmUp::kDeferred : pipeline::WarmUp::kMegatron));
+  OPTIMUS_ASSIGN_OR_RETURN(pipeline::Order order,
+                           MakeOrder(step.experiment, deferred ? pipeline::WarmUp::kDeferred
+                                                               : pipeline::WarmUp::kMegatron));
   OPTIMUS_RETURN_IF_ERROR(LowerPipeline(plan, costs, order, virtual_stages, step.schedule));
   if (plan.warm_up() != Plan::BEST) return order;
 
@@ -66,10 +65,10 @@ absl::StatusOr<pipeline::Order> LowerWithWarmUp(const hw::ProfileCostModel& cost
   OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline megatron_run, runner.Run(step.schedule));
   OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline deferred_run, runner.Run(other_schedule));
   const bool take_deferred = deferred_run.step < megatron_run.step;  // ties: Megatron's
-  step.notes.push_back(absl::StrFormat(
-      "warm-up: Megatron %.6f s, deferred %.6f s by the critical path; took %s",
-      ToSeconds(megatron_run.step), ToSeconds(deferred_run.step),
-      take_deferred ? "deferred" : "Megatron"));
+  step.notes.push_back(
+      absl::StrFormat("warm-up: Megatron %.6f s, deferred %.6f s by the critical path; took %s",
+                      ToSeconds(megatron_run.step), ToSeconds(deferred_run.step),
+                      take_deferred ? "deferred" : "Megatron"));
   if (!take_deferred) return order;
   step.schedule = std::move(other_schedule);
   return other;
@@ -89,7 +88,8 @@ Flops HardwareFlops(const ir::Schedule& schedule) {
 Flops ModelFlopsOf(const Experiment& experiment, const Stack& stack) {
   Flops sum;
   for (const Module& module : stack.modules) {
-    const std::int64_t passes = experiment.batch().global_batch() / experiment.batch().micro_batch();
+    const std::int64_t passes =
+        experiment.batch().global_batch() / experiment.batch().micro_batch();
     const Flops flops = models::ModelFlops(module.config, passes * module.whole.tokens(),
                                            module.whole.sequence_length);
     // Forward, data gradient and weight gradient take the same: a frozen module does one of three.
@@ -122,8 +122,8 @@ void NoteUnevenLayers(const Stack& stack, const ItemRanges& ranges, Step& step) 
   for (std::size_t v = 0; v + 1 < ranges.size(); ++v) {
     const auto begin = stack.items.begin() + ranges[v];
     const auto end = stack.items.begin() + ranges[v + 1];
-    const auto layers = static_cast<int>(std::count_if(
-        begin, end, [](const Item& item) { return item.kind == ItemKind::kLayer; }));
+    const auto layers = static_cast<int>(
+        std::count_if(begin, end, [](const Item& item) { return item.kind == ItemKind::kLayer; }));
     fewest = std::min(fewest, layers);
     most = std::max(most, layers);
   }
@@ -161,8 +161,7 @@ absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
   const Plan& plan = step.experiment.plan();
   OPTIMUS_ASSIGN_OR_RETURN(const Stack stack, BuildStack(step.experiment));
   for (const Module& module : stack.modules) {
-    step.schedule.modules.push_back(
-        {module.name, module.config.num_layers(), module.frozen});
+    step.schedule.modules.push_back({module.name, module.config.num_layers(), module.frozen});
   }
   const BlockTable blocks(stack, step.schedule);
   std::vector<Picoseconds> layer_times;
@@ -189,8 +188,8 @@ absl::Status BuildFromProfile(const hw::ProfileCostModel& costs, Step& step) {
   const ProfiledBlocks blocks =
       BlocksOf(step.experiment.profiled(), plan.model_chunks(), step.schedule);
   OPTIMUS_RETURN_IF_ERROR(
-      LowerWithWarmUp(costs,
-                      VirtualStagesOf(step.experiment.profiled(), blocks, step.schedule), step)
+      LowerWithWarmUp(costs, VirtualStagesOf(step.experiment.profiled(), blocks, step.schedule),
+                      step)
           .status());
   step.memory.resize(plan.pipeline_parallel());
   for (int v = 0; v < virtual_stages; ++v) {

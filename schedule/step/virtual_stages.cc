@@ -110,8 +110,7 @@ std::vector<VirtualStage> VirtualStagesOf(const Stack& stack, const ItemRanges& 
   for (std::size_t v = 0; v < stages.size(); ++v) {
     std::vector<Pass> passes = PassesOf(stack, ranges[v], ranges[v + 1]);
     for (const Pass& pass : passes) {
-      stages[v].forward.push_back(
-          {&blocks.Of(*pass.item).forward, TagOf(*pass.item, pass.slice)});
+      stages[v].forward.push_back({&blocks.Of(*pass.item).forward, TagOf(*pass.item, pass.slice)});
     }
     std::reverse(passes.begin(), passes.end());
     for (const Pass& pass : passes) {

@@ -29,8 +29,8 @@ ItemBlocks LowerLayer(const Module& module, ir::Schedule& schedule) {
   ItemBlocks blocks;
   blocks.forward = Lower(models::LayerForward(module.config, module.slice), schedule);
   if (!module.frozen) {
-    blocks.backward =
-        Lower(models::LayerBackward(module.config, module.slice, models::Gradients::kBoth), schedule);
+    blocks.backward = Lower(
+        models::LayerBackward(module.config, module.slice, models::Gradients::kBoth), schedule);
   }
   return blocks;
 }

@@ -6,6 +6,7 @@
 //
 #include <simgrid/version.h>
 
+#include <algorithm>
 #include <functional>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/routing/NetPoint.hpp>
@@ -88,8 +89,10 @@ inline void ConfigureExactSharing() {
 class Alarm {
  public:
   explicit Alarm(std::function<void()> ring) : ring_(std::move(ring)) {}
-  // Rings at `date` (seconds), or earlier if it is already set to an earlier date.
+  // Rings at `date` (seconds), or earlier if it is already set to an earlier date; at once where
+  // the clock is a rounding past the date (a timer in the past aborts SimGrid).
   void SetNoLaterThan(double date) {
+    date = std::max(date, s4u::Engine::get_clock());
     if (timer_ != nullptr) {
       if (timer_->get_date() <= date) return;
       timer_->remove();

@@ -104,8 +104,9 @@ absl::Status CheckBatch(const Experiment& experiment) {
                "every pipeline must get the same number of whole micro-batches");
   }
   // In double: three 31-bit counts may not fit 63 bits.
-  const double slots = static_cast<double>(batch.global_batch() / per_turn) *
-                       experiment.plan().model_chunks() * experiment.plan().pipeline_parallel();
+  const std::int64_t micro_batches = batch.global_batch() / per_turn;
+  const double slots = static_cast<double>(micro_batches) * experiment.plan().model_chunks() *
+                       experiment.plan().pipeline_parallel();
   if (slots > kMaxSlots) {
     return Bad("batch.global_batch",
                absl::StrCat("makes ", slots, " micro-batch passes of virtual stages, more than ",

@@ -26,7 +26,10 @@ std::string ModelText(const step::Step& step) {
   // Encoders first, as data flows.
   for (std::size_t i = 1; i <= step.schedule.modules.size(); ++i) {
     const ir::ModuleInfo& module = step.schedule.modules[i % step.schedule.modules.size()];
-    modules.push_back(absl::StrCat(module.name, " (", Count(module.layers, "layer", "layers"),
+    // The schedule calls the LLM "llm"; the experiment knows which.
+    const bool named = i == step.schedule.modules.size() && !step.experiment.llm().empty();
+    modules.push_back(absl::StrCat(named ? step.experiment.llm() : module.name, " (",
+                                   Count(module.layers, "layer", "layers"),
                                    module.frozen ? ", frozen)" : ")"));
   }
   return absl::StrJoin(modules, " + ");
@@ -112,17 +115,17 @@ std::string LayoutText(const Plan& plan) {
   }
 }
 
-std::string MemoryPolicyText(const Plan& plan) {
+std::string RecomputeText(const Plan& plan) {
   std::string text;
   switch (plan.recompute()) {
     case Plan::RECOMPUTE_SELECTIVE:
-      text = "recompute of attention only";
+      text = "attention only";
       break;
     case Plan::RECOMPUTE_FULL:
-      text = "recompute of all layers";
+      text = "all layers";
       break;
     default:
-      text = "no recompute";
+      text = "none";
   }
   if (plan.no_sequence_parallel()) absl::StrAppend(&text, ", no sequence parallelism");
   if (plan.unfused_attention()) absl::StrAppend(&text, ", unfused attention");
@@ -160,7 +163,7 @@ std::vector<Fact> DescribeStep(const step::Step& step) {
   facts.push_back({"pipeline", PipelineText(step)});
   if (!experiment.has_profiled()) {
     facts.push_back({"layout", LayoutText(experiment.plan())});
-    facts.push_back({"memory", MemoryPolicyText(experiment.plan())});
+    facts.push_back({"recompute", RecomputeText(experiment.plan())});
   }
   facts.push_back({"data par.", DataParallelText(experiment.plan())});
   return facts;

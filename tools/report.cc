@@ -83,20 +83,22 @@ std::optional<Efficiency> MakeEfficiency(const step::Step& step, const hw::Profi
 }
 
 std::optional<MemoryReport> MakeMemory(const step::Step& step, const hw::ProfileCostModel& costs) {
+  if (!MemoryIsKnown(step)) return std::nullopt;
   MemoryReport memory{step.memory, 0, costs.memory_capacity()};
   for (std::size_t s = 0; s < memory.stages.size(); ++s) {
     if (memory.stages[s].total() > memory.stages[memory.fullest].total()) {
       memory.fullest = static_cast<int>(s);
     }
   }
-  // Profiled stages and schedule files say nothing about memory.
-  if (memory.stages.empty() || memory.stages[memory.fullest].total() == Bytes(0)) {
-    return std::nullopt;
-  }
   return memory;
 }
 
 }  // namespace
+
+bool MemoryIsKnown(const step::Step& step) {
+  return std::any_of(step.memory.begin(), step.memory.end(),
+                     [](const step::StageMemory& m) { return m.total() > Bytes(0); });
+}
 
 std::string ProfileHash(const hw::HardwareProfile& profile) {
   std::string bytes;

@@ -77,6 +77,9 @@ struct Report {
 absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostModel& costs,
                                   const ir::Timeline& timeline);
 
+// Profiled stages and schedule files say nothing about memory.
+bool MemoryIsKnown(const step::Step& step);
+
 std::string ProfileHash(const hw::HardwareProfile& profile);
 
 }  // namespace optimus::tools

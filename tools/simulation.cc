@@ -89,7 +89,7 @@ absl::StatusOr<Simulation> Simulation::Prepare(const std::string& path,
   OPTIMUS_RETURN_IF_ERROR(NameFile(
       path, sim::ChooseFidelity(simulation.step_.schedule, *simulation.costs_, simulation.options_)
                 .status()));
-  if (options.require_fit && simulation.step_.memory.empty()) {
+  if (options.require_fit && !MemoryIsKnown(simulation.step_)) {
     return absl::FailedPreconditionError(absl::StrCat(
         path,
         ": --require-fit needs the memory of the plan, which a schedule or profiled stages "

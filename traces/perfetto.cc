@@ -229,7 +229,7 @@ void TraceBuilder::AddBubbles(const RankTimes& times, int position) {
     track.Name(ToString(bubble.cause), true);
     if (bubble.awaited >= 0) {
       track.AnnotateText("waits_for",
-                         SpanName(schedule_, times.program->operations[bubble.awaited]));
+                         OperationName(schedule_, times.program->operations[bubble.awaited]));
     }
     AnnotateExactDuration(bubble.end - bubble.start, track);
     track.Commit();

@@ -14,7 +14,6 @@
 namespace optimus::traces {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -250,6 +249,42 @@ TEST(PerfettoTest, SlicesAreNamedAndLabelled) {
   const Slice& gather = reader.Find("stage 1 (rank 4)", "data parallel").slices[0];
   EXPECT_EQ(gather.name, "all-gather param sync");
   EXPECT_EQ(gather.category, "all_gather");
+}
+
+TEST(PerfettoTest, NamesOfGradientsSayThePhaseOnce) {
+  ir::Schedule schedule;
+  schedule.kernels.resize(1);
+  ir::Operation op;
+  op.work = 0;
+  op.tag.layer = 7;
+  op.tag.micro_batch = 2;
+  const auto name = [&](const char* kernel, Phase phase) {
+    schedule.kernels[0].name = kernel;
+    op.tag.phase = phase;
+    return SpanName(schedule, op);
+  };
+  EXPECT_EQ(name("fc1", Phase::kRecompute), "fc1 recompute L7 mb2");
+  EXPECT_EQ(name("fc1_dgrad", Phase::kBackward), "fc1 dgrad L7 mb2");
+  EXPECT_EQ(name("fc1_wgrad", Phase::kWeightGradient), "fc1 wgrad L7 mb2");
+  EXPECT_EQ(name("fc1_wgrad", Phase::kBackward), "fc1 wgrad L7 mb2");
+  EXPECT_EQ(name("_dgrad", Phase::kBackward), "_dgrad bwd L7 mb2");
+}
+
+TEST(PerfettoTest, BubblesNameWhatTheyWaitFor) {
+  const TestSchedule test(1);
+  const TraceReader reader(Export(test));
+  const Slice& first = reader.Find("stage 0 (rank 0)", "bubbles").slices.front();
+  ASSERT_GT(test.starts(0)[1], Picoseconds(0)) << "this seed has no first bubble; take another";
+  EXPECT_EQ(first.name, "dp_all_gather");
+  EXPECT_EQ(first.arguments.at("waits_for"), "all-gather param sync");
+  int tensor_parallel = 0;
+  for (const Slice& slice : reader.Find("stage 1 (rank 4)", "bubbles").slices) {
+    if (slice.name != "tp") continue;
+    ++tensor_parallel;
+    EXPECT_THAT(slice.arguments.at("waits_for"),
+                ::testing::AnyOf(HasSubstr("all-gather fwd"), HasSubstr("reduce-scatter bwd")));
+  }
+  EXPECT_GT(tensor_parallel, 0);
 }
 
 TEST(PerfettoTest, KernelsCarryFlopsOrBytes) {

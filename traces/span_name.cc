@@ -1,6 +1,8 @@
 #include "traces/span_name.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace optimus::traces {
 namespace {
@@ -58,17 +60,32 @@ void AppendLayer(const ir::Schedule& schedule, const ir::Tag& tag, std::string& 
   }
 }
 
+// "fc1 fwd", but "fc1 wgrad" and not "fc1_wgrad wgrad".
+std::string WorkAndPhase(const ir::Schedule& schedule, const ir::Operation& op) {
+  const std::string& work = WorkName(schedule, op);
+  const absl::string_view phase = Abbreviation(op.tag.phase);
+  for (const char* ending : {"_dgrad", "_wgrad"}) {
+    if (work != ending && absl::EndsWith(work, ending)) {
+      return absl::StrCat(absl::StripSuffix(work, ending), " ", ending + 1);
+    }
+  }
+  return work == phase ? work : absl::StrCat(work, " ", phase);
+}
+
 }  // namespace
+
+std::string OperationName(const ir::Schedule& schedule, const ir::Operation& op) {
+  std::string name = WorkAndPhase(schedule, op);
+  AppendLayer(schedule, op.tag, name);
+  if (op.tag.layer == -1 && op.tag.chunk >= 0) absl::StrAppend(&name, " c", op.tag.chunk);
+  return name;
+}
 
 std::string SpanName(const ir::Schedule& schedule, const ir::Operation& op) {
   const ir::Tag& tag = op.tag;
-  std::string name = WorkName(schedule, op);
-  if (const char* phase = Abbreviation(tag.phase); name != phase)
-    absl::StrAppend(&name, " ", phase);
-  AppendLayer(schedule, tag, name);
+  std::string name = OperationName(schedule, op);
   const bool moves_between_stages =
       op.kind == ir::OperationKind::kSend || op.kind == ir::OperationKind::kReceive;
-  if (tag.layer == -1 && tag.chunk >= 0) absl::StrAppend(&name, " c", tag.chunk);
   if (tag.micro_batch >= 0) absl::StrAppend(&name, " mb", tag.micro_batch);
   if (tag.slice >= 0) absl::StrAppend(&name, " s", tag.slice);
   if (moves_between_stages) {

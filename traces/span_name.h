@@ -11,6 +11,9 @@ namespace optimus::traces {
 // marks an encoder's layer ("enc1", "enc2" where there are several), s a slice, c a model chunk.
 std::string SpanName(const ir::Schedule& schedule, const ir::Operation& operation);
 
+// The same without micro-batch, slice and peer: "fc1 fwd L3", "activations fwd c2".
+std::string OperationName(const ir::Schedule& schedule, const ir::Operation& operation);
+
 // What the operation is: "gemm", "memory_bound", "all_gather", "send", ...
 std::string SpanCategory(const ir::Schedule& schedule, const ir::Operation& operation);
 

@@ -1,0 +1,316 @@
+// Runs the built command as a user does and looks at what comes out.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/files.h"
+
+namespace optimus::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kGpt = R"(
+name: "small"
+llm: "gpt-11b"
+hardware { profile: "h100-80gb" gpus: 16 }
+batch { global_batch: 8 micro_batch: 1 sequence_length: 2048 }
+plan {
+  data_parallel: 2
+  pipeline_parallel: 2
+  tensor_parallel: 4
+  schedule: ONE_F_ONE_B
+  layout: EQUAL_LAYERS
+  recompute: RECOMPUTE_FULL
+}
+)";
+
+struct Result {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+class CliTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "optimus_cli_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    fs::create_directory(folder_ / "work");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Arguments are put into a shell line as they are. $W is a folder for inputs and outputs.
+  Result Run(const std::string& arguments, const std::string& redirect = "") {
+    const std::string out = folder_ / "stdout", err = folder_ / "stderr";
+    const std::string line = absl::StrCat("W=", Work(), "; ", OPTIMUS_BINARY, " ", arguments,
+                                          " </dev/null >", out, " 2>", err, " ", redirect);
+    const int status = std::system(line.c_str());
+    Result result;
+    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.out = ReadFile(out).value_or("");
+    result.err = ReadFile(err).value_or("");
+    return result;
+  }
+
+  std::string Work() const { return (folder_ / "work").string(); }
+
+  std::string Write(const std::string& name, const std::string& content) {
+    const std::string path = absl::StrCat(Work(), "/", name);
+    std::ofstream(path) << content;
+    return path;
+  }
+
+  // The experiment above with one text replaced.
+  std::string WriteChanged(const std::string& from, const std::string& to) {
+    EXPECT_THAT(kGpt, HasSubstr(from));
+    return Write("e.textproto", absl::StrReplaceAll(kGpt, {{from, to}}));
+  }
+
+  std::vector<std::string> Files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(Work())) {
+      names.push_back(fs::relative(entry.path(), Work()).string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  // One line on standard error, exit 1, nothing on standard output, no new file.
+  void ExpectBadInput(const std::string& arguments, const std::vector<std::string>& words) {
+    const std::vector<std::string> before = Files();
+    const Result result = Run(absl::StrCat("simulate ", arguments, " --out=$W/out --json"));
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_TRUE(result.out.empty());
+    EXPECT_THAT(result.err, StartsWith("optimus: error: "));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_THAT(result.err, EndsWith("\n"));
+    for (const std::string& word : words) EXPECT_THAT(result.err, HasSubstr(word));
+    EXPECT_EQ(Files(), before);
+  }
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(CliTest, Version) {
+  const Result result = Run("--version");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, absl::StrCat("optimus ", OPTIMUS_VERSION, "\n"));
+}
+
+TEST_F(CliTest, HelpNamesEveryFlag) {
+  const Result result = Run("simulate --help");
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* flag : {"--fidelity", "--json", "--trace", "--out", "--require-fit",
+                           "--schedule", "--profile", "FILE"}) {
+    EXPECT_THAT(result.out, HasSubstr(flag));
+  }
+  EXPECT_THAT(Run("--help").out, HasSubstr("simulate"));
+}
+
+TEST_F(CliTest, WrongUseIsOneLineWithAHint) {
+  for (const char* arguments :
+       {"simulate", "simulate --unknown-flag x", "simulate --trace", "reproduce"}) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.exit_code, 1) << arguments;
+    EXPECT_THAT(result.err, StartsWith("optimus: error: "));
+    EXPECT_THAT(result.err, HasSubstr("--help)"));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+  EXPECT_THAT(Run("simulate --unknown-flag x").err,
+              AllOf(HasSubstr("--unknown-flag"), HasSubstr("see optimus simulate --help")));
+  EXPECT_THAT(Run("").err, HasSubstr("no command given (see optimus --help)"));
+}
+
+TEST_F(CliTest, BadFiles) {
+  ExpectBadInput("$W/none.textproto", {"none.textproto", "No such file"});
+  ExpectBadInput("$W", {Work(), "is a directory"});
+  Write("broken.textproto", "name: \"x\"\nplan { nonsense: 1 }\n");
+  ExpectBadInput("$W/broken.textproto", {"broken.textproto:2:", "nonsense"});
+  Write("empty.textproto", "");
+  ExpectBadInput("$W/empty.textproto", {"empty.textproto", "plan."});
+  Write("bad.schedule.pb", "not a proto");
+  ExpectBadInput("$W/bad.schedule.pb --profile=h100-80gb", {"bad.schedule.pb"});
+  ExpectBadInput("$W/bad.schedule.pb", {"bad.schedule.pb", "--profile=NAME"});
+}
+
+TEST_F(CliTest, BadExperiments) {
+  struct Case {
+    const char *from, *to;
+    std::vector<std::string> words;
+  };
+  const std::vector<Case> cases = {
+      {"gpt-11b", "gpt-9000", {"llm", "gpt-9000", "gpt-175b"}},
+      {"h100-80gb", "h900", {"hardware.profile", "h900", "h100-80gb"}},
+      {"gpus: 16", "gpus: 17", {"hardware.gpus", "17", "2 * 2 * 4"}},
+      {"gpus: 16", "gpus: 16 cluster_gpus: 8", {"hardware.cluster_gpus", "16", "8"}},
+      {"pipeline_parallel: 2\n  tensor_parallel: 4",
+       "pipeline_parallel: 3\n  tensor_parallel: 4",
+       {"hardware.gpus", "2 * 3 * 4"}},
+      {"schedule: ONE_F_ONE_B",
+       "schedule: INTERLEAVED model_chunks: 3",
+       {"layout", "80 layers", "allow_uneven"}},
+      {"global_batch: 8", "global_batch: 0", {"batch.global_batch", "0"}},
+      {"global_batch: 8", "global_batch: 7", {"batch.global_batch", "7"}},
+      {"micro_batch: 1", "micro_batch: -1", {"batch.micro_batch", "-1"}},
+      {"sequence_length: 2048", "sequence_length: 0", {"batch.sequence_length", "0"}},
+      {"data_parallel: 2", "data_parallel: -2", {"plan.data_parallel", "-2"}},
+      {"schedule: ONE_F_ONE_B", "", {"plan.schedule", "ONE_F_ONE_B"}},
+      {"layout: EQUAL_LAYERS", "layout: EXPLICIT layout_string: \"Et*80|x\"", {"layout"}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(absl::StrCat(c.from, " -> ", c.to));
+    WriteChanged(c.from, c.to);
+    std::vector<std::string> words = c.words;
+    words.emplace_back("e.textproto");
+    ExpectBadInput("$W/e.textproto", words);
+  }
+}
+
+TEST_F(CliTest, BadFlagValues) {
+  Write("e.textproto", kGpt);
+  ExpectBadInput("$W/e.textproto --fidelity=exact", {"exact", "auto", "folded", "group", "gpu"});
+  ExpectBadInput("$W/e.textproto --profile=h100-80gb", {"--profile", "hardware.profile"});
+  ExpectBadInput("$W/e.textproto --trace=$W/none/t.pftrace", {"--trace", "none"});
+  ExpectBadInput("$W/e.textproto --trace=$W", {"--trace", "is a folder"});
+  ExpectBadInput("$W/e.textproto $W/e.textproto --trace=$W/t.pftrace", {"--trace", "--out=DIR"});
+  ExpectBadInput("$W/e.textproto $W/e.textproto", {"--out", "two experiments are named small"});
+}
+
+TEST_F(CliTest, OutMustBeAFolder) {
+  Write("e.textproto", kGpt);
+  const Result result = Run("simulate $W/e.textproto --out=$W/e.textproto/sub");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--out"), HasSubstr("is not a folder")));
+}
+
+// The second file is bad: nothing of the first is printed or written.
+TEST_F(CliTest, AllFilesAreCheckedBeforeTheFirstRuns) {
+  Write("good.textproto", kGpt);
+  WriteChanged("gpus: 16", "gpus: 17");
+  ExpectBadInput("$W/good.textproto $W/e.textproto", {"e.textproto", "hardware.gpus"});
+}
+
+TEST_F(CliTest, OutOfMemoryIsAResult) {
+  const std::string file = "examples/09_out_of_memory.textproto";
+  Result result = Run("simulate " + file);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("OUT OF MEMORY: stage 0"));
+  result = Run("simulate --require-fit --json " + file);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(Json::parse(result.out)["fits"], false);
+  Write("e.textproto", kGpt);
+  EXPECT_EQ(Run("simulate --require-fit $W/e.textproto").exit_code, 0);
+  EXPECT_EQ(Run("simulate --require-fit examples/01_two_stage_1f1b.textproto").exit_code, 1);
+}
+
+TEST_F(CliTest, HandCheckableExample) {
+  const Result result = Run("simulate --json examples/01_two_stage_1f1b.textproto");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["iteration_time_s"], 0.009);
+  EXPECT_EQ(json["compute_s"], 0.006);
+  double bubbles = 0;
+  for (const auto& bubble : json["bubbles"]) bubbles += bubble.get<double>();
+  EXPECT_DOUBLE_EQ(bubbles, 0.003);
+  EXPECT_FALSE(json.contains("mfu"));
+  EXPECT_FALSE(json.contains("memory"));
+}
+
+TEST_F(CliTest, EveryFidelitySaysTheSame) {
+  Write("e.textproto", kGpt);
+  double folded = 0;
+  for (const char* fidelity : {"folded", "group", "gpu"}) {
+    const Result result = Run(absl::StrCat("simulate --json $W/e.textproto --fidelity=", fidelity));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Json json = Json::parse(result.out);
+    EXPECT_EQ(json["fidelity"], fidelity);
+    if (folded == 0) folded = json["iteration_time_s"];
+    EXPECT_NEAR(json["iteration_time_s"].get<double>() / folded, 1, 1e-12);
+    double total = json["compute_s"].get<double>() + json["optimizer_s"].get<double>();
+    for (const auto& bubble : json["bubbles"]) total += bubble.get<double>();
+    EXPECT_NEAR(total / folded, 1, 1e-12);
+  }
+}
+
+TEST_F(CliTest, OutHoldsEverythingOfEveryExperiment) {
+  Write("a.textproto", kGpt);
+  Write("b.textproto",
+        absl::StrReplaceAll(kGpt, {{"small", "sm/all 2"}, {"RECOMPUTE_FULL", "RECOMPUTE_NONE"}}));
+  const Result result = Run("simulate $W/a.textproto $W/b.textproto --out=$W/deep/out");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, AllOf(HasSubstr("speed-"), HasSubstr("small"), HasSubstr("sm/all 2")));
+  const std::string out = Work() + "/deep/out/";
+  for (const char* name : {"small", "sm_all_2"}) {
+    for (const char* ending : {".result.json", ".table.txt", ".pftrace", ".schedule.pb"}) {
+      EXPECT_GT(fs::file_size(absl::StrCat(out, name, ending)), 0U);
+    }
+  }
+  const Json one = Json::parse(*ReadFile(out + "small.result.json"));
+  const Json both = Json::parse(*ReadFile(out + "comparison.result.json"));
+  EXPECT_EQ(both["results"][0]["iteration_time_s"], one["iteration_time_s"]);
+  EXPECT_GT(both["results"][1]["speed_up"].get<double>(), 1);  // without recomputation
+  EXPECT_EQ(std::distance(fs::directory_iterator(out), fs::directory_iterator()), 10);
+}
+
+TEST_F(CliTest, AScheduleFileRunsAsTheExperimentItCameFrom) {
+  Write("e.textproto", kGpt);
+  Result result = Run("simulate --json $W/e.textproto --schedule=$W/s.schedule.pb");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json experiment = Json::parse(result.out);
+  result = Run("simulate --json $W/s.schedule.pb --profile=h100-80gb");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json schedule = Json::parse(result.out);
+  EXPECT_EQ(schedule["iteration_time_s"], experiment["iteration_time_s"]);
+  EXPECT_EQ(schedule["bubbles"], experiment["bubbles"]);
+  EXPECT_FALSE(schedule.contains("memory"));
+  result = Run("simulate $W/s.schedule.pb --profile=h100-80gb");
+  EXPECT_THAT(result.out, AllOf(HasSubstr("DP 2 x PP 2 x TP 4"), Not(HasSubstr("unspecified"))));
+}
+
+TEST_F(CliTest, ATraceIsWritten) {
+  const Result result = Run("simulate examples/01_two_stage_1f1b.textproto --trace=$W/t.pftrace");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string trace = *ReadFile(Work() + "/t.pftrace");
+  EXPECT_THAT(trace, AllOf(HasSubstr("stage 1"), HasSubstr("bubbles"), HasSubstr("pp_warmup")));
+}
+
+TEST_F(CliTest, SameInputSameOutput) {
+  const auto run = [&] {
+    const std::string out = Run("simulate examples/04_small_gpt_tp.textproto").out;
+    return out.substr(0, out.rfind("\nwall "));
+  };
+  EXPECT_EQ(run(), run());
+}
+
+TEST_F(CliTest, AFullOrClosedStandardOutputIsAnError) {
+  for (const char* redirect : {">/dev/full", ">&-"}) {
+    for (const char* arguments :
+         {"simulate examples/01_two_stage_1f1b.textproto", "--version", "--help"}) {
+      const Result result = Run(arguments, redirect);
+      EXPECT_EQ(result.exit_code, 1) << arguments << redirect;
+      EXPECT_THAT(result.err, StartsWith("optimus: error: standard output: "));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optimus::tools

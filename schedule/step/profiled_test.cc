@@ -30,7 +30,7 @@ Experiment Shape(int stages, int chunks, int micro_batches, int group = 0,
                             " tensor_parallel: 1 no_optimizer: true ", schedule, " ", plan, " }"));
 }
 
-Picoseconds Milliseconds(std::int64_t ms) { return Picoseconds(ms * 1'000'000'000); }
+Picoseconds Milliseconds(int ms) { return Picoseconds(std::int64_t{ms} * 1'000'000'000); }
 
 Picoseconds Span(const Experiment& experiment) {
   const auto costs = Costs();
@@ -142,6 +142,8 @@ TEST(Profiled, ZeroBubblePapersOneForwardOneBackward) {
       {8, 32, 18.513, 18.086, 9.331, 0.626, 0.1985},
       {8, 64, 18.546, 18.097, 9.321, 0.762, 0.1240},
       {16, 48, 11.347, 11.248, 8.132, 0.377, 0.2552},
+      {16, 64, 11.307, 11.254, 8.101, 0.379, 0.2082},
+      {16, 128, 11.325, 11.308, 8.109, 0.378, 0.1251},
   };
   const auto costs = Costs();
   for (const ZeroBubbleRow& row : rows) {

@@ -31,16 +31,21 @@ struct StageContents {
 struct Step {
   Experiment experiment;  // as read, defaults filled in
   ir::Schedule schedule;
-  Flops model_flops;                    // of the whole step, all GPUs (MFU)
+  Flops model_flops;                    // of the whole step, all GPUs (MFU); 0 without models
   Flops hardware_flops;                 // of all kernels in the schedule, all GPUs (HFU)
-  std::vector<StageMemory> memory;      // by stage
+  std::vector<StageMemory> memory;      // by stage; zero without models
   std::vector<StageContents> contents;  // by virtual stage
   std::vector<std::string> notes;       // assumptions worth printing: uneven chunks, inferred plan
 };
 
-// Reads and checks an experiment. Errors name file, field and a hint.
+// Reads and checks an experiment, and fills its defaults in. Models and profiles given by a
+// relative path are looked for beside the file. Errors are one line: file, field, what is wrong,
+// hint.
 absl::StatusOr<Experiment> LoadExperiment(const std::string& path);
+// The profile that hardware.profile names.
 absl::StatusOr<hw::HardwareProfile> LoadExperimentProfile(const Experiment& experiment);
+// Builds the Schedule of one step; the result passes ir::Validate. Fills defaults and checks again,
+// so that an experiment may also be made in code. INVALID_ARGUMENT or NOT_FOUND "field: ...".
 absl::StatusOr<Step> BuildStep(const Experiment& experiment, const hw::ProfileCostModel& costs);
 
 }  // namespace optimus::step

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 
 #include "gmock/gmock.h"
 #include "schedule/step/testing.h"
@@ -161,6 +162,64 @@ TEST(BuildStep, BestWarmUpIsNeverSlower) {
   const Picoseconds deferred = StepTime(Build(experiment, costs), costs);
   experiment.mutable_plan()->set_warm_up(Plan::BEST);
   EXPECT_EQ(StepTime(Build(experiment, costs), costs), std::min(megatron, deferred));
+}
+
+// Random plans: whatever BuildStep accepts is a valid Schedule, runs to its end, and every
+// picosecond of every stage is accounted for.
+class RandomPlan {
+ public:
+  explicit RandomPlan(unsigned seed) : random_(seed) {}
+
+  Experiment Make() {
+    Experiment experiment = Parse(testing::SmallModel());
+    Plan& plan = *experiment.mutable_plan();
+    plan.set_data_parallel(1 + Below(2));
+    plan.set_pipeline_parallel(1 + Below(4));
+    plan.set_tensor_parallel(1 << Below(4));
+    plan.set_model_chunks(1 + Below(4));
+    plan.set_schedule(plan.model_chunks() > 1 ? Plan::INTERLEAVED
+                      : Below(2) == 0         ? Plan::GPIPE
+                                              : Plan::ONE_F_ONE_B);
+    plan.set_warm_up(plan.model_chunks() > 1 ? static_cast<Plan::WarmUp>(Below(3))
+                                             : Plan::MEGATRON);
+    plan.set_layout(Below(2) == 0 ? Plan::BALANCED : Plan::EQUAL_LAYERS);
+    plan.set_allow_uneven(true);
+    plan.set_recompute(static_cast<Plan::Recompute>(Below(3)));
+    plan.set_no_sequence_parallel(Below(2) == 0);
+    plan.set_unfused_attention(Below(2) == 0);
+    plan.set_unfused_elementwise(Below(2) == 0);
+    plan.set_dp_communication(static_cast<Plan::DataParallelCommunication>(Below(2)));
+    plan.set_no_distributed_optimizer(Below(2) == 0);
+    experiment.mutable_encoders(0)->set_frozen(Below(2) == 0);
+    experiment.mutable_encoders(0)->set_sequences_per_slice(1 << Below(4));
+    if (Below(2) == 0) *experiment.add_encoders() = experiment.encoders(0);
+    if (Below(3) == 0) experiment.clear_encoders();
+    const int gpus = plan.data_parallel() * plan.pipeline_parallel() * plan.tensor_parallel();
+    experiment.mutable_hardware()->set_gpus(gpus);
+    experiment.mutable_hardware()->set_cluster_gpus(gpus);
+    experiment.mutable_batch()->set_global_batch(
+        2 * plan.data_parallel() *
+        (plan.pipeline_parallel() + Below(3) * plan.pipeline_parallel()));
+    return experiment;
+  }
+
+ private:
+  int Below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
+  std::mt19937 random_;  // its sequence is fixed by the standard
+};
+
+TEST(BuildStep, RandomPlansAreValidAndAccounted) {
+  const auto costs = Costs();
+  RandomPlan random(20250701);
+  for (int i = 0; i < 40; ++i) {
+    const Experiment experiment = random.Make();
+    const Step step = Build(experiment, costs);
+    const ir::Timeline timeline = testing::Run(step, costs);
+    ASSERT_FALSE(timeline.entities.empty()) << experiment.DebugString();
+    for (const ir::EntityAccount& entity : timeline.entities) {
+      EXPECT_EQ(entity.account.total(), timeline.step) << experiment.DebugString();
+    }
+  }
 }
 
 TEST(BuildStep, BothEncodersRunInFrontOfTheLlm) {

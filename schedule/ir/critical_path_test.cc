@@ -15,7 +15,6 @@ namespace {
 using ::testing::AllOf;
 using testing::HandCosts;
 using ::testing::HasSubstr;
-using testing::MakeTag;
 using testing::OneForwardOneBackward;
 using testing::PhaseTag;
 using testing::RandomSchedule;
@@ -143,7 +142,7 @@ TEST(CriticalPath, OneForwardOneBackwardClosedForm) {
     for (int micro_batches = 1; micro_batches <= 12; ++micro_batches) {
       const Timeline timeline =
           RunOrDie(OneForwardOneBackward(stages, micro_batches, 1000, 2000, 0));
-      EXPECT_EQ(timeline.step, Picoseconds(3000 * (micro_batches + stages - 1)))
+      EXPECT_EQ(timeline.step, Picoseconds(3000) * (micro_batches + stages - 1))
           << stages << " stages, " << micro_batches << " micro-batches";
     }
   }

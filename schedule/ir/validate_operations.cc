@@ -119,13 +119,12 @@ absl::Status CheckPeer(const Place& place, const Operation& op) {
 absl::Status CheckDependencies(const Place& place, const Operation& op) {
   const std::size_t count = place.program.operations.size();
   const std::uint64_t end = std::uint64_t{op.first_dependency} + op.dependency_count;
-  if (op.dependency_count > 0 && end > place.program.dependencies.size()) {
+  if (end > place.program.dependencies.size()) {
     return Error(
         place, "first_dependency",
         absl::StrCat("range [", op.first_dependency, ", ", end, ") is out of range"),
         absl::StrCat("the program has ", place.program.dependencies.size(), " dependencies"));
   }
-  if (op.dependency_count == 0) return absl::OkStatus();
   for (const std::uint32_t id : place.program.DependenciesOf(op)) {
     if (id >= count) {
       return Error(place, "dependencies", absl::StrCat("operation ", id, " does not exist"),

@@ -200,6 +200,9 @@ TEST(ValidateOperations, Dependencies) {
   schedule = Good();
   Op(schedule, 1, 1).first_dependency = 4'000'000'000U;
   ExpectRefused(schedule, {"first_dependency: range [4000000000, 4000000001) is out of range"});
+  schedule = Good();
+  Op(schedule, 1, 0).first_dependency = 50;  // an empty range has its place too
+  ExpectRefused(schedule, {"operation 0", "first_dependency: range [50, 50) is out of range"});
 }
 
 TEST(ValidateMessages, Unmatched) {

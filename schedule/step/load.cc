@@ -6,13 +6,14 @@
 #include "base/status_macros.h"
 #include "schedule/step/check.h"
 #include "schedule/step/layout.h"
+#include "schedule/step/make_order.h"
 #include "schedule/step/stack.h"
 #include "schedule/step/step.h"
 
 namespace optimus::step {
 namespace {
 
-// Everything that needs no profile: models, and every layout but BALANCED, which at least must
+// Everything that needs no times: models, and every layout but BALANCED, which at least must
 // have a layer for every virtual stage.
 absl::Status CheckModelsAndLayout(const Experiment& experiment) {
   if (experiment.has_profiled()) return absl::OkStatus();
@@ -43,6 +44,7 @@ absl::Status Check(Experiment& experiment) {
   FillDefaults(experiment);
   OPTIMUS_RETURN_IF_ERROR(CheckExperiment(experiment));
   OPTIMUS_RETURN_IF_ERROR(LoadExperimentProfile(experiment).status());
+  OPTIMUS_RETURN_IF_ERROR(MakeOrder(experiment, pipeline::WarmUp::kMegatron).status());
   return CheckModelsAndLayout(experiment);
 }
 

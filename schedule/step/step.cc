@@ -8,12 +8,10 @@
 #include "base/status_macros.h"
 #include "models/accounting.h"
 #include "schedule/ir/critical_path.h"
-#include "schedule/pipeline/gpipe.h"
-#include "schedule/pipeline/interleaved.h"
-#include "schedule/pipeline/one_f_one_b.h"
 #include "schedule/step/check.h"
 #include "schedule/step/layout.h"
 #include "schedule/step/lower.h"
+#include "schedule/step/make_order.h"
 #include "schedule/step/memory.h"
 #include "schedule/step/parameters.h"
 #include "schedule/step/virtual_stages.h"
@@ -21,29 +19,6 @@
 
 namespace optimus::step {
 namespace {
-
-absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline::WarmUp warm_up) {
-  const Plan& plan = experiment.plan();
-  const int micro_batches = MicroBatches(experiment);
-  absl::StatusOr<pipeline::Order> order;
-  switch (plan.schedule()) {
-    case Plan::GPIPE:
-      order = pipeline::GPipe(plan.pipeline_parallel(), micro_batches);
-      break;
-    case Plan::ONE_F_ONE_B:
-      order = pipeline::OneForwardOneBackward(plan.pipeline_parallel(), micro_batches);
-      break;
-    default:
-      order = pipeline::Interleaved({.stages = plan.pipeline_parallel(),
-                                     .chunks = plan.model_chunks(),
-                                     .micro_batches = micro_batches,
-                                     .group_size = plan.micro_batch_group(),
-                                     .warm_up = warm_up});
-  }
-  if (order.ok()) return order;
-  return absl::Status(order.status().code(),
-                      absl::StrCat("plan.schedule: ", std::string(order.status().message())));
-}
 
 // Lowers the plan's warm-up; for BEST both, and keeps the faster by the critical path.
 absl::StatusOr<pipeline::Order> LowerWithWarmUp(const hw::ProfileCostModel& costs,

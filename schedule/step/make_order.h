@@ -1,0 +1,14 @@
+#pragma once
+// The pipeline schedule of a plan.
+
+#include "absl/status/statusor.h"
+#include "schedule/pipeline/order.h"
+#include "schedule/step/experiment.pb.h"
+
+namespace optimus::step {
+
+// `experiment` must have passed CheckExperiment. INVALID_ARGUMENT "plan.schedule: ..." where the
+// number of micro-batches does not suit the schedule (interleaved groups).
+absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline::WarmUp warm_up);
+
+}  // namespace optimus::step

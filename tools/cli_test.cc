@@ -135,6 +135,7 @@ TEST_F(CliTest, WrongUseIsOneLineWithAHint) {
   }
   EXPECT_THAT(Run("simulate --unknown-flag x").err,
               AllOf(HasSubstr("--unknown-flag"), HasSubstr("see optimus simulate --help")));
+  EXPECT_THAT(Run("simulate --unknown-flag").err, HasSubstr("unknown flag --unknown-flag"));
   EXPECT_THAT(Run("").err, HasSubstr("no command given (see optimus --help)"));
 }
 

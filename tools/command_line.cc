@@ -27,11 +27,25 @@ int Fail(const absl::Status& status) {
   return ExitCode(status);
 }
 
-// CLI11's words for a bad flag, with a hint.
+// An argument that no command knows, or nothing. CLI11 looks for missing arguments first, although
+// a misspelt flag is the likelier mistake.
+std::string UnknownFlag(const CLI::App& command) {
+  for (const std::string& argument : command.remaining()) {
+    if (argument.size() > 1 && argument.front() == '-') return argument;
+  }
+  return "";
+}
+
+// CLI11's words for wrong use, with a hint.
 absl::Status UsageError(const CLI::App& app, const CLI::ParseError& error) {
-  std::string command = app.get_name();
-  for (const CLI::App* sub : app.get_subcommands()) absl::StrAppend(&command, " ", sub->get_name());
-  return absl::InvalidArgumentError(absl::StrCat(error.what(), " (see ", command, " --help)"));
+  const auto subcommands = app.get_subcommands();
+  const CLI::App& command = subcommands.empty() ? app : *subcommands.front();
+  const std::string name =
+      subcommands.empty() ? app.get_name() : absl::StrCat(app.get_name(), " ", command.get_name());
+  const std::string flag = UnknownFlag(command);
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag.empty() ? error.what() : absl::StrCat("unknown flag ", flag), " (see ",
+                   name, " --help)"));
 }
 
 struct CommandLine {

@@ -4,6 +4,7 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tools/report_json.h"
 
 namespace optimus::tools {
 namespace {
@@ -33,6 +34,18 @@ void AppendOptions(const CLI::App& app, std::string& out) {
   }
 }
 
+void AppendJson(std::string& out) {
+  absl::StrAppend(&out,
+                  "\n## JSON\n\nOne experiment is one object. Several are `{\"results\": "
+                  "[...]}`, each with `speed_up` and `reduction_percent` (of the step time) "
+                  "against the first. Names that end in `_gib` and the FLOP figures are left "
+                  "out where the input (profiled stages, a schedule file) does not say "
+                  "them.\n\n| name | meaning |\n|---|---|\n");
+  for (const JsonField& field : JsonFields()) {
+    absl::StrAppend(&out, "| `", field.name, "` | ", Cell(field.meaning), " |\n");
+  }
+}
+
 }  // namespace
 
 std::string CommandReference(const CLI::App& app) {
@@ -46,6 +59,7 @@ std::string CommandReference(const CLI::App& app) {
                     command->get_description(), "\n\n");
     AppendOptions(*command, out);
   }
+  AppendJson(out);
   return out;
 }
 

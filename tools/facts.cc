@@ -133,11 +133,11 @@ std::string RecomputeText(const Plan& plan) {
   return text;
 }
 
-std::string DataParallelText(const Plan& plan) {
-  if (plan.no_optimizer()) return "no gradient synchronisation and no optimizer step";
+std::string OptimizerText(const Plan& plan) {
+  if (plan.no_optimizer()) return "none, and no data-parallel communication";
   std::string text = plan.no_distributed_optimizer()
-                         ? "gradient all-reduce, replicated optimizer"
-                         : "distributed optimizer: parameter all-gather, gradient reduce-scatter";
+                         ? "replicated: gradient all-reduce"
+                         : "distributed: parameter all-gather, gradient reduce-scatter";
   absl::StrAppend(&text, plan.dp_communication() == Plan::DP_OVERLAPPED
                              ? ", overlapped per model chunk"
                              : ", exposed");
@@ -165,7 +165,7 @@ std::vector<Fact> DescribeStep(const step::Step& step) {
     facts.push_back({"layout", LayoutText(experiment.plan())});
     facts.push_back({"recompute", RecomputeText(experiment.plan())});
   }
-  facts.push_back({"data par.", DataParallelText(experiment.plan())});
+  facts.push_back({"optimizer", OptimizerText(experiment.plan())});
   return facts;
 }
 

@@ -82,7 +82,47 @@ Json ReportJson(const Report& report) {
   return json;
 }
 
+constexpr JsonField kFields[] = {
+    {"version", "of optimus"},
+    {"experiment", "name of the experiment (of the schedule, for a schedule file)"},
+    {"profile", "name of the hardware profile"},
+    {"profile_hash", "of the profile's content (FNV-1a, 64 bits, hexadecimal)"},
+    {"fidelity", "folded, group or gpu"},
+    {"fidelity_reason", "why that fidelity"},
+    {"gpus", "GPUs of the run"},
+    {"iteration_time_s", "time of one training step"},
+    {"mfu", "model FLOPs / (step x GPUs x peak); a share, not per cent"},
+    {"hfu", "hardware FLOPs / (step x GPUs x peak)"},
+    {"aggregate_pflops_per_s", "model FLOPs / step, all GPUs, in 10^15 a second"},
+    {"model_flops", "6 N tokens + 12 L h s tokens, attention in full, no recomputation"},
+    {"hardware_flops", "of the kernels run: with recomputation, causal attention by half"},
+    {"compute_s", "mean over GPUs: forward, backward, recomputation"},
+    {"optimizer_s", "mean over GPUs: optimizer step"},
+    {"bubbles.dp_all_gather_s", "mean idle time before gathered parameters"},
+    {"bubbles.dp_reduce_scatter_s", "mean idle time before reduced gradients"},
+    {"bubbles.pp_warmup_s", "mean idle time before a GPU's first forward"},
+    {"bubbles.pp_cooldown_s", "mean idle time after a GPU's last backward"},
+    {"bubbles.pp_other_s", "mean idle time for any other dependency"},
+    {"bubbles.tp_s", "mean idle time in tensor-parallel collectives"},
+    {"memory.parameters_gib", "of one GPU of the fullest stage: bf16 parameters"},
+    {"memory.gradients_gib", "fp32 gradients"},
+    {"memory.optimizer_state_gib", "fp32 parameters and Adam's moments"},
+    {"memory.activations_gib", "activations kept at the peak of the pipeline"},
+    {"memory.workspace_gib", "recomputed layer, logits, communication buffers"},
+    {"memory.total_gib", "their sum"},
+    {"memory.capacity_gib", "memory of one GPU"},
+    {"fits", "whether total is at most capacity"},
+    {"stages", "the same times and memory for every pipeline stage, with its layers by chunk"},
+    {"assumptions", "what the experiment's source does not say"},
+    {"notes", "what the plan or the model of it simplifies"},
+    {"operations", "operations simulated"},
+    {"wall_s", "wall time of building and simulating; differs from run to run"},
+    {"peak_memory_mib", "resident memory of optimus; differs from run to run"},
+};
+
 }  // namespace
+
+absl::Span<const JsonField> JsonFields() { return kFields; }
 
 std::string ToJson(const std::vector<Report>& reports) {
   if (reports.size() == 1)

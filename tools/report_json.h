@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "tools/report.h"
 
 namespace optimus::tools {
@@ -13,5 +14,12 @@ namespace optimus::tools {
 // a schedule file) is left out. Numbers have as many digits as it takes to read back the same
 // value.
 std::string ToJson(const std::vector<Report>& reports);
+
+// Every name with its meaning, for the command reference. "a.b" is b of the object a.
+struct JsonField {
+  const char* name;
+  const char* meaning;
+};
+absl::Span<const JsonField> JsonFields();
 
 }  // namespace optimus::tools

@@ -155,6 +155,21 @@ TEST(ReportJsonTest, Names) {
   EXPECT_EQ(json["assumptions"][0], "an assumption");
 }
 
+TEST(ReportJsonTest, EveryNameIsDocumentedInOrder) {
+  std::vector<std::string> names;
+  const Json json = Json::parse(ToJson({MakeReportOrDie(MakeStep())}));
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_object()) {
+      names.push_back(key);
+      continue;
+    }
+    for (const std::string& inner : Keys(value)) names.push_back(key + "." + inner);
+  }
+  std::vector<std::string> documented;
+  for (const JsonField& field : JsonFields()) documented.emplace_back(field.name);
+  EXPECT_EQ(names, documented);
+}
+
 TEST(ReportJsonTest, LeavesOutWhatIsNotKnown) {
   step::Step step = MakeStep();
   step.model_flops = Flops(0);

@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/files.h"
+#include "traces/perfetto_subset.pb.h"
 
 namespace optimus::tools {
 namespace {
@@ -70,7 +72,7 @@ class CliTest : public ::testing::Test {
   std::string Work() const { return (folder_ / "work").string(); }
 
   std::string Write(const std::string& name, const std::string& content) {
-    const std::string path = absl::StrCat(Work(), "/", name);
+    std::string path = absl::StrCat(Work(), "/", name);
     std::ofstream(path) << content;
     return path;
   }
@@ -292,6 +294,62 @@ TEST_F(CliTest, ATraceIsWritten) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::string trace = *ReadFile(Work() + "/t.pftrace");
   EXPECT_THAT(trace, AllOf(HasSubstr("stage 1"), HasSubstr("bubbles"), HasSubstr("pp_warmup")));
+}
+
+// Seconds of every slice name on the tracks called `track`, by process, in order.
+std::vector<std::map<std::string, double>> SecondsByName(const traces::perfetto::Trace& trace,
+                                                         const std::string& track) {
+  std::map<std::uint64_t, std::size_t> process_of_track;
+  std::map<std::uint32_t, std::size_t> process_of_sequence;
+  std::map<std::uint32_t, std::map<std::uint64_t, std::string>> names;
+  std::map<std::uint32_t, std::pair<std::string, std::uint64_t>> open;
+  std::vector<std::map<std::string, double>> sums;
+  for (const auto& packet : trace.packet()) {
+    const std::uint32_t sequence = packet.trusted_packet_sequence_id();
+    const auto& descriptor = packet.track_descriptor();
+    if (descriptor.has_process()) sums.emplace_back();
+    if (descriptor.thread().thread_name() == track) {
+      process_of_track[descriptor.uuid()] = sums.size() - 1;
+    }
+    const std::uint64_t uuid = packet.trace_packet_defaults().track_event_defaults().track_uuid();
+    if (process_of_track.count(uuid) > 0) process_of_sequence[sequence] = process_of_track[uuid];
+    if (process_of_sequence.count(sequence) == 0 || !packet.has_track_event()) continue;
+    for (const auto& name : packet.interned_data().event_names()) {
+      names[sequence][name.iid()] = name.name();
+    }
+    if (packet.track_event().type() == traces::perfetto::TrackEvent::TYPE_SLICE_BEGIN) {
+      open[sequence] = {names[sequence][packet.track_event().name_iid()], packet.timestamp()};
+    } else {
+      const auto& [name, start] = open[sequence];
+      sums[process_of_sequence[sequence]][name] +=
+          static_cast<double>(packet.timestamp() - start) * 1e-9;
+    }
+  }
+  return sums;
+}
+
+TEST_F(CliTest, BubblesOfTheTraceAddUpToTheResult) {
+  const Result result =
+      Run("simulate --json examples/03_interleaved.textproto "
+          "examples/04_small_gpt_tp.textproto --out=$W/out");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const Json& json : Json::parse(result.out)["results"]) {
+    const std::string path = absl::StrCat(Work(), "/out/", json["experiment"].get<std::string>());
+    traces::perfetto::Trace trace;
+    ASSERT_TRUE(trace.ParseFromString(*ReadFile(path + ".pftrace")));
+    auto sums = SecondsByName(trace, "bubbles");
+    ASSERT_EQ(sums.size(), json["stages"].size());
+    for (std::size_t stage = 0; stage < sums.size(); ++stage) {
+      double total = 0;
+      for (const auto& [name, seconds] : json["stages"][stage]["bubbles"].items()) {
+        // Rounded to nanoseconds slice by slice.
+        EXPECT_NEAR(sums[stage][name.substr(0, name.size() - 2)], seconds.get<double>(), 1e-6)
+            << path << " stage " << stage << " " << name;
+        total += seconds.get<double>();
+      }
+      EXPECT_GT(total, 0);
+    }
+  }
 }
 
 TEST_F(CliTest, SameInputSameOutput) {

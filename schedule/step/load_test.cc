@@ -29,7 +29,7 @@ plan {
 )";
 
 std::string WriteTemporary(const std::string& name, const std::string& text) {
-  const std::string path = ::testing::TempDir() + name;
+  std::string path = ::testing::TempDir() + name;
   std::ofstream(path) << text;
   return path;
 }

@@ -124,11 +124,12 @@ ir::Program LowerStage(const Plan& plan, const hw::ProfileCostModel& costs,
                        const std::vector<VirtualStage>& virtual_stages, ir::Schedule& schedule) {
   const std::vector<pipeline::Slot>& slots = order.slots[stage];
   ProgramBuilder program(stage);
-  program.Reserve(CountOperations(slots, order.stages, stage, virtual_stages) + 2 * order.chunks +
-                  2);
-  std::vector<std::int64_t> trained;
+  // Beside the slots: at most a gather and a reduction per chunk, gradient norm and optimizer.
+  const auto chunks = static_cast<std::size_t>(order.chunks);
+  program.Reserve(CountOperations(slots, order.stages, stage, virtual_stages) + 2 * chunks + 2);
+  std::vector<std::int64_t> trained(chunks);
   for (int c = 0; c < order.chunks; ++c) {
-    trained.push_back(virtual_stages[c * order.stages + stage].trained_parameters);
+    trained[c] = virtual_stages[c * order.stages + stage].trained_parameters;
   }
   DataParallelWriter data_parallel(plan, costs, std::move(trained), program, schedule);
   data_parallel.Begin(slots);

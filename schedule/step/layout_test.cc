@@ -70,10 +70,10 @@ TEST(Stack, MessageSizes) {
   const Stack stack = SmallStack();
   // 8 encoder sequences of 2048 tokens, width 3072, bf16, on 8 GPUs; behind the projector the 2
   // sequences of the LLM.
-  EXPECT_EQ(BoundaryBytes(stack, stack.items[0]), Bytes(8 * 2048 * 3072 * 2 / 8));
+  EXPECT_EQ(BoundaryBytes(stack, stack.items[0]), Bytes(8L * 2048 * 3072 * 2 / 8));
   EXPECT_EQ(stack.items[48].kind, ItemKind::kProjector);
   for (const int behind : {48, 49, 50, 100}) {
-    EXPECT_EQ(BoundaryBytes(stack, stack.items[behind]), Bytes(2 * 2048 * 3072 * 2 / 8));
+    EXPECT_EQ(BoundaryBytes(stack, stack.items[behind]), Bytes(2L * 2048 * 3072 * 2 / 8));
   }
 }
 

@@ -52,21 +52,21 @@ TEST(PeakActivations, ClosedForms) {
   const auto one_f_one_b = pipeline::OneForwardOneBackward(4, 8);
   for (int s = 0; s < 4; ++s) {
     EXPECT_EQ(PeakActivations(gpipe->slots[s], {Bytes(10)}), Bytes(80));
-    EXPECT_EQ(PeakActivations(one_f_one_b->slots[s], {Bytes(10)}), Bytes(10 * (4 - s)));
+    EXPECT_EQ(PeakActivations(one_f_one_b->slots[s], {Bytes(10)}), Bytes(10L * (4 - s)));
   }
   // Korthikanti et al., section 4.2.3: interleaving keeps L (1 + (p - 1) / (p m)) layers on stage
   // 0.
   const auto interleaved = pipeline::Interleaved({.stages = 4, .chunks = 2, .micro_batches = 8});
   EXPECT_EQ(PeakActivations(interleaved->slots[0], {Bytes(10), Bytes(10)}),
-            Bytes(10 * (2 * 4 + 3)));
+            Bytes(10L * (2 * 4 + 3)));
 }
 
 TEST(Memory, FullRecomputationKeepsLayerInputs) {
   const auto stack = BuildStack(Parse(SmallModel()));
   ASSERT_TRUE(stack.ok());
   // GPT-11B, one layer: 2 s b h / tp bytes; ViT-5B: all 8 sequences of the micro-batch.
-  EXPECT_EQ(ActivationBytes(*stack, 60, 61), Bytes(2 * 2048 * 2 * 3072 / 8));
-  EXPECT_EQ(ActivationBytes(*stack, 0, 1), Bytes(2 * 2048 * 8 * 3072 / 8));
+  EXPECT_EQ(ActivationBytes(*stack, 60, 61), Bytes(2L * 2048 * 2 * 3072 / 8));
+  EXPECT_EQ(ActivationBytes(*stack, 0, 1), Bytes(2L * 2048 * 8 * 3072 / 8));
 }
 
 TEST(Memory, BytesPerParameter) {
@@ -84,7 +84,7 @@ TEST(Memory, BytesPerParameter) {
   // Tied embeddings: the last stage holds a copy, without positions.
   const std::int64_t stage_1 = 64 * models::LayerParametersPerGpu(stack->modules[0].config, 8) +
                                models::HeadParametersPerGpu(stack->modules[0].config, 8) +
-                               51200 / 8 * 3072;
+                               51200L / 8 * 3072;
   EXPECT_EQ(one.memory[1].parameters, Bytes(2 * stage_1));
 
   experiment.mutable_plan()->set_data_parallel(4);
@@ -124,9 +124,9 @@ TEST(Memory, WorkspaceClosedForm) {
   const Step step = Build(SmallModel());
   const Module& llm = stack->modules[0];
   // Last stage: recomputing a layer, its gathered input, and one boundary used both ways.
-  const Bytes boundary(2 * 2048 * 3072 * 2 / 8);
+  const Bytes boundary(2L * 2048 * 3072 * 2 / 8);
   EXPECT_EQ(step.memory[1].workspace, models::LayerRecomputeWorkspaceBytes(llm.config, llm.whole) +
-                                          Bytes(2 * 2048 * 3072 * 2) + 2 * boundary);
+                                          Bytes(2L * 2048 * 3072 * 2) + 2 * boundary);
 }
 
 }  // namespace

@@ -19,7 +19,6 @@ using ir::Stream;
 using testing::Build;
 using testing::Costs;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::Parse;
 using testing::SmallModel;
 

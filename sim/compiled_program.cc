@@ -7,8 +7,6 @@
 namespace optimus::sim {
 namespace {
 
-constexpr auto kCompute = static_cast<unsigned>(ir::Stream::kCompute);
-
 unsigned StreamOf(const ir::Operation& op) { return static_cast<unsigned>(op.stream); }
 
 Account AccountOf(const ir::Operation& op) {

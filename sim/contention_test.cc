@@ -73,6 +73,22 @@ TEST(ContentionTest, LatencyUsesNoBandwidth) {
   EXPECT_EQ(EndOf(sends.builder.schedule(), timeline, 0, sends.second), 500 + 20000);
 }
 
+// Late in a long step SimGrid's seconds still tell picoseconds apart.
+TEST(ContentionTest, SharesExactlyAfterTenSeconds) {
+  constexpr std::int64_t kTenSeconds = 10 * kPicosecondsPerSecond;
+  ScheduleBuilder builder({1, 2, 1});
+  builder.schedule().gpus_per_node = 1;
+  const auto edge = builder.AddTransfer("edge", 1001, 0);
+  const auto kernel = builder.AddKernel(0, kForward, kTenSeconds + 3);
+  const auto first = builder.AddSend(0, Stream::kForwardSend, 1, 0, edge, {kernel});
+  const auto second = builder.AddSend(0, Stream::kBackwardSend, 1, 1, edge, {kernel});
+  builder.AddReceive(1, Stream::kForwardReceive, 0, 0, edge);
+  builder.AddReceive(1, Stream::kBackwardReceive, 0, 1, edge);
+  const ir::Timeline timeline = RunExactly(builder.schedule(), WireCosts(), With(Fidelity::kGpu));
+  EXPECT_EQ(EndOf(builder.schedule(), timeline, 0, first), kTenSeconds + 3 + 20020);
+  EXPECT_EQ(EndOf(builder.schedule(), timeline, 0, second), kTenSeconds + 3 + 20020);
+}
+
 TEST(ContentionTest, OppositeDirectionsDoNotShare) {
   ScheduleBuilder builder({1, 2, 1});
   builder.schedule().gpus_per_node = 1;

@@ -26,11 +26,11 @@ enum class EventKind : std::uint8_t {
 
 // Packed in a word: kind (3 bits) | id (32) | stream (3) | extra (26), so that the word's order is
 // the order of identity.
-class Event {
+class TimedEvent {
  public:
   static constexpr std::uint32_t kMaxExtra = (1U << 26) - 1;
-  Event() = default;
-  Event(EventKind kind, std::uint32_t id, unsigned stream, std::uint32_t extra)
+  TimedEvent() = default;
+  TimedEvent(EventKind kind, std::uint32_t id, unsigned stream, std::uint32_t extra)
       : word_(static_cast<std::uint64_t>(kind) << 61 | static_cast<std::uint64_t>(id) << 29 |
               static_cast<std::uint64_t>(stream) << 26 | extra) {}
   EventKind kind() const { return static_cast<EventKind>(word_ >> 61); }
@@ -39,14 +39,15 @@ class Event {
   std::uint32_t extra() const { return static_cast<std::uint32_t>(word_) & kMaxExtra; }
   // True if `next` is the step end, on the same stream, of the entity that follows the ones of
   // this event: then it is counted in.
-  bool Absorb(Event next) {
+  bool Absorb(TimedEvent next) {
     const bool follows = kind() == EventKind::kStepEnd && next.kind() == EventKind::kStepEnd &&
                          stream() == next.stream() && id() + extra() == next.id() &&
                          extra() + next.extra() <= kMaxExtra;
     if (follows) word_ += next.extra();
     return follows;
   }
-  friend auto operator<=>(Event, Event) = default;
+  friend bool operator==(TimedEvent, TimedEvent) = default;
+  friend bool operator<(TimedEvent a, TimedEvent b) { return a.word_ < b.word_; }
 
  private:
   std::uint64_t word_ = 0;
@@ -59,14 +60,14 @@ class EventQueue {
   // In picoseconds; the queue must not be empty.
   std::int64_t NextTime() const { return heap_.front().first; }
 
-  void Push(std::int64_t time, Event event) {
-    std::vector<Event>& bucket = buckets_[BucketAt(time)];
+  void Push(std::int64_t time, TimedEvent event) {
+    std::vector<TimedEvent>& bucket = buckets_[BucketAt(time)];
     if (bucket.empty() || !bucket.back().Absorb(event)) bucket.push_back(event);
   }
 
   // Moves the events of the earliest time into `events`, sorted, and returns the time. A later Push
   // at the same time opens a new bucket.
-  std::int64_t Pop(std::vector<Event>& events) {
+  std::int64_t Pop(std::vector<TimedEvent>& events) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const auto [time, bucket] = heap_.back();
     heap_.pop_back();
@@ -106,7 +107,7 @@ class EventQueue {
 
   std::vector<std::pair<std::int64_t, std::uint32_t>> heap_;  // (time, bucket)
   absl::flat_hash_map<std::int64_t, std::uint32_t> bucket_of_;
-  std::vector<std::vector<Event>> buckets_;
+  std::vector<std::vector<TimedEvent>> buckets_;
   std::vector<std::uint32_t> free_;
   std::int64_t last_time_ = kNever;  // neighbours mostly ask for the same time again
   std::uint32_t last_bucket_ = 0;

@@ -93,7 +93,7 @@ class FluidTwin {
       const std::vector<double> rates = Rates(now);
       double next = std::numeric_limits<double>::infinity();
       for (std::size_t f = 0; f < rest_.size(); ++f) {
-        if (case_.flows[f].start > now) next = std::min<double>(next, case_.flows[f].start);
+        if (Start(f) > now) next = std::min(next, Start(f));
         if (rates[f] > 0) next = std::min(next, now + rest_[f] / rates[f]);
       }
       for (std::size_t f = 0; f < rest_.size(); ++f) {
@@ -114,7 +114,7 @@ class FluidTwin {
     std::vector<double> rates(rest_.size(), 0);
     std::vector<bool> open(rest_.size());
     for (std::size_t f = 0; f < rest_.size(); ++f) {
-      open[f] = case_.flows[f].start <= now && ends_[f] < 0;
+      open[f] = Start(f) <= now && ends_[f] < 0;
     }
     while (std::count(open.begin(), open.end(), true) > 0) {
       int tightest = -1;
@@ -136,6 +136,7 @@ class FluidTwin {
     }
     return rates;
   }
+  double Start(std::size_t f) const { return static_cast<double>(case_.flows[f].start); }
   int Users(int link, const std::vector<bool>& open) const {
     int users = 0;
     for (std::size_t f = 0; f < open.size(); ++f) {
@@ -182,7 +183,8 @@ TEST(FlowNetworkTest, EqualsProgressiveFilling) {
   for (std::uint32_t seed = 0; seed < 25; ++seed) {
     std::mt19937 random(seed);
     Case test_case;
-    for (int link = 0; link < 6; ++link) test_case.bandwidths.push_back(1e10 * (1 + random() % 9));
+    for (int link = 0; link < 6; ++link)
+      test_case.bandwidths.push_back(1e10 * static_cast<double>(1 + random() % 9));
     for (int f = 0; f < 30; ++f) {
       TestFlow flow{static_cast<std::int64_t>(random() % 2000000),
                     static_cast<std::int64_t>(1 + random() % 20000),

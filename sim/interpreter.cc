@@ -41,7 +41,7 @@ Interpreter::Interpreter(simgrid::s4u::Engine& engine, const ir::Schedule& sched
 
 absl::StatusOr<Outcome> Interpreter::Run() {
   last_progress_ = std::chrono::steady_clock::now();
-  queue_.Push(0, Event(EventKind::kStepEnd, 0, 0, 0));  // no entity: wakes the alarm up once
+  queue_.Push(0, TimedEvent(EventKind::kStepEnd, 0, 0, 0));  // no entity: wakes the alarm up once
   ArmAlarm();
   for (std::uint32_t entity = 0; entity < entities_.size(); ++entity) Advance(entity, kAllStreams);
   engine_.run();
@@ -58,13 +58,13 @@ void Interpreter::Drain() {
   while (!queue_.empty() && ToClock(queue_.NextTime()) <= clock) {
     now_ = queue_.Pop(events_);
     event_count_ += static_cast<std::int64_t>(events_.size());
-    for (const Event event : events_) Dispatch(event);
+    for (const TimedEvent event : events_) Dispatch(event);
     if (options_.progress && ++instants_ % 1024 == 0) ReportProgress();
   }
   ArmAlarm();
 }
 
-void Interpreter::Dispatch(Event event) {
+void Interpreter::Dispatch(TimedEvent event) {
   switch (event.kind()) {
     case EventKind::kStepEnd:
       for (std::uint32_t i = 0; i < event.extra(); ++i) Complete(event.id() + i, event.stream());
@@ -150,7 +150,7 @@ unsigned Interpreter::StartFixed(std::uint32_t entity, unsigned stream, const St
   if (state.recorded) RecordStart(state, stream, now_);
   if (duration == 0) return FinishStep(state, stream, step);
   state.running |= static_cast<std::uint8_t>(1U << stream);
-  queue_.Push(now_ + duration, Event(EventKind::kStepEnd, entity, stream, 1));
+  queue_.Push(now_ + duration, TimedEvent(EventKind::kStepEnd, entity, stream, 1));
   return 0;
 }
 

@@ -87,7 +87,7 @@ class Interpreter {
 
   // The clock.
   void Drain();
-  void Dispatch(Event event);
+  void Dispatch(TimedEvent event);
   void ArmAlarm();
   void ReportProgress();
 
@@ -146,7 +146,7 @@ class Interpreter {
   FlowNetwork network_;
   simgrid_compat::Alarm alarm_;
   EventQueue queue_;
-  std::vector<Event> events_;  // of the instant being processed
+  std::vector<TimedEvent> events_;  // of the instant being processed
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_transfers_;
   std::int64_t now_ = 0;       // picoseconds

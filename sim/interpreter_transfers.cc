@@ -68,9 +68,9 @@ void Interpreter::Launch(const Transfer& transfer, const TransferPrice& price) {
   transfers_[id] = transfer;
   transfers_[id].bytes = price.wire_bytes;
   if (pricing_.UsesFlow(price)) {
-    queue_.Push(now_ + price.latency, Event(EventKind::kFlowStart, id, 0, 0));
+    queue_.Push(now_ + price.latency, TimedEvent(EventKind::kFlowStart, id, 0, 0));
   } else {
-    queue_.Push(now_ + price.alone, Event(EventKind::kTransferEnd, id, 0, 0));
+    queue_.Push(now_ + price.alone, TimedEvent(EventKind::kTransferEnd, id, 0, 0));
   }
 }
 
@@ -78,7 +78,7 @@ void Interpreter::StartFlow(std::uint32_t id) {
   const Transfer& transfer = transfers_[id];
   const auto end = network_.Start(id, transfer.route, Bytes(transfer.bytes), now_);
   if (end.has_value()) {
-    queue_.Push(end->time, Event(EventKind::kFlowEnd, id, 0, end->generation));
+    queue_.Push(end->time, TimedEvent(EventKind::kFlowEnd, id, 0, end->generation));
   }
 }
 

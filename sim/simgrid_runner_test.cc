@@ -38,16 +38,16 @@ void ExpectAccountsAddUp(const ir::Timeline& timeline) {
 
 // Accounts by stage are those of `expected`, which has one entity per stage, on every entity.
 void ExpectEveryEntityLike(const ir::Timeline& expected, const ir::Timeline& timeline,
-                           std::size_t entities) {
+                           int entities) {
   EXPECT_EQ(timeline.step, expected.step);
-  ASSERT_EQ(timeline.entities.size(), entities);
+  ASSERT_EQ(static_cast<int>(timeline.entities.size()), entities);
   for (const ir::EntityAccount& entity : timeline.entities) {
     EXPECT_EQ(entity.account, expected.entities[entity.stage].account) << "rank " << entity.rank;
   }
   EXPECT_EQ(timeline.spans, expected.spans);
 }
 
-std::size_t EntityCount(const ir::Schedule& schedule, Fidelity fidelity) {
+int EntityCount(const ir::Schedule& schedule, Fidelity fidelity) {
   const ir::Parallelism& world = schedule.world;
   if (fidelity == Fidelity::kFolded) return world.pp;
   return fidelity == Fidelity::kGroup ? world.pp * world.dp : world.gpus();
@@ -137,7 +137,7 @@ TEST(SimGridRunnerTest, OneForwardOneBackward) {
   const auto timeline = Simulate(OneForwardOneBackward(4, 2, 1'000'000, 2'000'000, 0), HandCosts(),
                                  With(Fidelity::kAuto));
   ASSERT_TRUE(timeline.ok()) << timeline.status();
-  EXPECT_EQ(timeline->step, Picoseconds((2 + 4 - 1) * 3'000'000));
+  EXPECT_EQ(timeline->step, Picoseconds(std::int64_t{3'000'000} * (2 + 4 - 1)));
 }
 
 TEST(SimGridRunnerTest, SameInputSameBytes) {
@@ -212,6 +212,13 @@ TEST(SimGridRunnerTest, SurvivesTheDeathOfItsChild) {
   EXPECT_THAT(std::string(timeline.status().message()), HasSubstr("signal 9"));
 }
 
+// The callback runs in the child: it dies there when called, which is how its call is seen here.
+TEST(SimGridRunnerTest, ProgressIsOffUnlessHalfASecondPasses) {
+  Options options;
+  options.progress = [](double) { raise(SIGKILL); };
+  EXPECT_TRUE(Simulate(OneForwardOneBackward(2, 2, 1, 2, 0), HandCosts(), options).ok());
+}
+
 TEST(SimGridRunnerTest, ReportsWhatTheRunCost) {
   const HandCosts costs;
   SimGridRunner runner(costs, {});
@@ -240,7 +247,7 @@ ir::Schedule Pipeline(ir::Parallelism world, int gpus_per_node) {
 
 TEST(FidelityTest, AutoTakesTheCoarsestThatIsExact) {
   const HandCosts costs;
-  auto choice = [&](const ir::Schedule& schedule, Options options) {
+  auto choice = [&](const ir::Schedule& schedule, const Options& options) {
     const auto chosen = ChooseFidelity(schedule, costs, options);
     EXPECT_TRUE(chosen.ok()) << chosen.status();
     EXPECT_FALSE(chosen->reason.empty());
@@ -275,7 +282,7 @@ TEST(FidelityTest, RefusesACoarserOneThanExact) {
 }
 
 TEST(FidelityTest, RefusesUnfitOptions) {
-  auto refused = [](Options options) {
+  auto refused = [](const Options& options) {
     const auto result = ChooseFidelity(Pipeline({1, 2, 1}, 8), HandCosts(), options);
     EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(result.status().message());

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "tools/report_json.h"
 #include "tools/report_text.h"
 
@@ -163,7 +164,7 @@ TEST(ReportJsonTest, EveryNameIsDocumentedInOrder) {
       names.push_back(key);
       continue;
     }
-    for (const std::string& inner : Keys(value)) names.push_back(key + "." + inner);
+    for (const std::string& inner : Keys(value)) names.push_back(absl::StrCat(key, ".", inner));
   }
   std::vector<std::string> documented;
   for (const JsonField& field : JsonFields()) documented.emplace_back(field.name);

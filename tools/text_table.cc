@@ -33,6 +33,7 @@ std::string TextTable::Render() const {
   std::string out;
   for (std::size_t line = 0; line < header_lines; ++line) {
     std::vector<std::string> cells;
+    cells.reserve(columns_.size());
     for (const Column& column : columns_) {
       cells.push_back(line < column.header.size() ? column.header[line] : "");
     }

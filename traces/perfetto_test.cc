@@ -312,6 +312,7 @@ TEST(PerfettoTest, TracksAreOrderedComputeFirst) {
     if (track.process == "stage 0 (rank 0)") by_order[track.order] = track.name;
   }
   std::vector<std::string> names;
+  names.reserve(by_order.size());
   for (const auto& [order, name] : by_order) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("compute", "bubbles", "tensor parallel", "forward send",
                                  "backward receive", "data parallel"));
@@ -324,7 +325,7 @@ TEST(PerfettoTest, SameInputSameBytes) {
 
 TEST(PerfettoTest, RefusesTimelinesItCannotDraw) {
   const TestSchedule test(4);
-  const auto error = [&](ir::Timeline timeline) {
+  const auto error = [&](const ir::Timeline& timeline) {
     return ToPerfetto(test.schedule(), timeline).status();
   };
   ir::Timeline timeline = test.timeline();

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "traces/perfetto.h"
 #include "traces/test_schedule.h"
 
@@ -88,7 +89,7 @@ class Walker {
       const std::uint64_t tag = Varint(bytes, at);
       const auto field = definition.find(static_cast<int>(tag >> 3));
       ASSERT_NE(field, definition.end()) << message << ": unknown field " << (tag >> 3);
-      const std::string name = message + "." + field->second.name;
+      const std::string name = absl::StrCat(message, ".", field->second.name);
       ++count[name];
       switch (field->second.type) {
         case Type::kVarint:
@@ -110,7 +111,7 @@ class Walker {
           if (field->second.type == Type::kMessage) {
             Walk(field->second.message, content);
           } else {
-            ++texts[name + "=" + content];
+            ++texts[absl::StrCat(name, "=", content)];
           }
         }
       }

@@ -131,7 +131,7 @@ class TestSchedule {
     tag.module = static_cast<std::int16_t>(micro_batch % 2);
     tag.layer = tag.module == 0 ? static_cast<std::int16_t>(stage) : 0;
     tag.chunk = 0;
-    tag.slice = tag.module == 1 ? 2 : -1;
+    tag.slice = static_cast<std::int16_t>(tag.module == 1 ? 2 : -1);
     tag.micro_batch = micro_batch;
     tag.phase = forward ? Phase::kForward : Phase::kBackward;
     const int kernel = AddKernel(stage, tag, after);

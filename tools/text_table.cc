@@ -40,6 +40,7 @@ std::string TextTable::Render() const {
     AppendLine(cells, columns_, widths, out);
   }
   std::vector<std::string> dashes;
+  dashes.reserve(widths.size());
   for (const std::size_t width : widths) dashes.emplace_back(width, '-');
   AppendLine(dashes, columns_, widths, out);
   for (const auto& row : rows_) AppendLine(row, columns_, widths, out);

@@ -129,7 +129,7 @@ class TestSchedule {
   int AddPass(int stage, bool forward, int micro_batch, const std::vector<int>& after) {
     ir::Tag tag;
     tag.module = static_cast<std::int16_t>(micro_batch % 2);
-    tag.layer = tag.module == 0 ? static_cast<std::int16_t>(stage) : 0;
+    tag.layer = static_cast<std::int16_t>(tag.module == 0 ? stage : 0);
     tag.chunk = 0;
     tag.slice = static_cast<std::int16_t>(tag.module == 1 ? 2 : -1);
     tag.micro_batch = micro_batch;

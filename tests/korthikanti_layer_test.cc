@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,8 @@ struct LayerTime {
   Recompute recompute;
   double forward_ms, backward_ms;
 };
+
+void PrintTo(const LayerTime& row, std::ostream* out) { *out << row.variant; }
 
 class KorthikantiLayer : public ::testing::TestWithParam<LayerTime> {
  protected:

@@ -2,6 +2,8 @@
 // strong scaling at 3072 GPUs (paper digest and calibration notes). No constant was fitted on these
 // rows.
 
+#include <ostream>
+
 #include "gtest/gtest.h"
 #include "tests/run_experiment.h"
 
@@ -12,6 +14,8 @@ struct Published {
   const char* file;
   double seconds;
 };
+
+void PrintTo(const Published& row, std::ostream* out) { *out << row.file; }
 
 class StrongScaling3072 : public ::testing::TestWithParam<Published> {};
 

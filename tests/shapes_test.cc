@@ -2,6 +2,8 @@
 // Closed forms: 1F1B (m + p - 1)(F + B); interleaved with p | m: m v (f + b) + (p - 1)(f + b)
 // (Narayanan et al., SC 2021, section 2.2; shared calibration notes, invariants 1 and 2).
 
+#include <ostream>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/profiled_experiment.h"
@@ -16,6 +18,10 @@ struct Shape {
   int stages, chunks, micro_batches, group;
   int span;  // in units of one chunk's forward
 };
+
+void PrintTo(const Shape& s, std::ostream* out) {
+  *out << "p" << s.stages << "v" << s.chunks << "m" << s.micro_batches << "g" << s.group;
+}
 
 class Shapes : public ::testing::TestWithParam<Shape> {};
 

@@ -4,6 +4,7 @@
 // between stages adds the communication time.
 
 #include <cmath>
+#include <ostream>
 
 #include "gtest/gtest.h"
 #include "tests/profiled_experiment.h"
@@ -22,6 +23,10 @@ constexpr Row kRows[] = {
     {8, 64, 18.546, 18.097, 9.321, 0.762, 0.1240},  {16, 48, 11.347, 11.248, 8.132, 0.377, 0.2552},
     {16, 64, 11.307, 11.254, 8.101, 0.379, 0.2082}, {16, 128, 11.325, 11.308, 8.109, 0.378, 0.1251},
 };
+
+void PrintTo(const Row& row, std::ostream* out) {
+  *out << "p" << row.stages << "m" << row.micro_batches;
+}
 
 class ZeroBubbleTable : public ::testing::TestWithParam<Row> {};
 

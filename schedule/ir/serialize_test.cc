@@ -1,5 +1,7 @@
 #include "schedule/ir/serialize.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -25,8 +27,8 @@ class SerializeTest : public ::testing::Test {
  protected:
   SerializeTest() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    directory_ =
-        std::filesystem::path(::testing::TempDir()) / absl::StrCat("ir_serialize_", info->name());
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 absl::StrCat("optimus_serialize_", info->name(), "_", getpid());
     std::filesystem::create_directories(directory_);
   }
   ~SerializeTest() override { std::filesystem::remove_all(directory_); }

@@ -1,7 +1,12 @@
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <regex>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "schedule/step/testing.h"
@@ -29,7 +34,11 @@ plan {
 )";
 
 std::string WriteTemporary(const std::string& name, const std::string& text) {
-  std::string path = ::testing::TempDir() + name;
+  // Tests run in parallel, one process each.
+  const auto directory =
+      std::filesystem::path(::testing::TempDir()) / absl::StrCat("optimus_load_", getpid());
+  std::filesystem::create_directories(directory);
+  const std::string path = (directory / name).string();
   std::ofstream(path) << text;
   return path;
 }
@@ -37,7 +46,7 @@ std::string WriteTemporary(const std::string& name, const std::string& text) {
 absl::StatusOr<Experiment> LoadText(const std::string& text) {
   const std::string path = WriteTemporary("load_test.textproto", text);
   auto result = LoadExperiment(path);
-  std::remove(path.c_str());
+  std::filesystem::remove_all(std::filesystem::path(path).parent_path());
   return result;
 }
 
@@ -65,6 +74,8 @@ struct BadInput {
   const char* field;
   const char* hint;
 };
+
+void PrintTo(const BadInput& input, std::ostream* out) { *out << input.by; }
 
 class LoadExperimentRefuses : public ::testing::TestWithParam<BadInput> {};
 

@@ -103,11 +103,16 @@ void BM_CriticalPath(benchmark::State& state) {
 // The simulation runs in a forked child: only real time sees it.
 BENCHMARK(BM_Folded)->Arg(3072)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Group)
-    ->RangeMultiplier(2)
-    ->Range(384, 24576)
+    ->Arg(384)
+    ->Arg(768)
+    ->Arg(1536)
+    ->Arg(3072)
+    ->Arg(6144)
+    ->Arg(12288)
+    ->Arg(24576)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
-BENCHMARK(BM_Gpu)->RangeMultiplier(2)->Range(384, 3072)->UseRealTime()->Unit(
+BENCHMARK(BM_Gpu)->Arg(384)->Arg(768)->Arg(1536)->Arg(3072)->UseRealTime()->Unit(
     benchmark::kMillisecond);
 BENCHMARK(BM_BuildStep)->Arg(3072)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Validate)->Arg(3072)->Unit(benchmark::kMillisecond);

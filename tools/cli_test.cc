@@ -333,7 +333,8 @@ TEST_F(CliTest, BubblesOfTheTraceAddUpToTheResult) {
       Run("simulate --json examples/03_interleaved.textproto "
           "examples/04_small_gpt_tp.textproto --out=$W/out");
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const Json& json : Json::parse(result.out)["results"]) {
+  const Json results = Json::parse(result.out);
+  for (const Json& json : results["results"]) {
     const std::string path = absl::StrCat(Work(), "/out/", json["experiment"].get<std::string>());
     traces::perfetto::Trace trace;
     ASSERT_TRUE(trace.ParseFromString(*ReadFile(path + ".pftrace")));

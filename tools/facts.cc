@@ -138,6 +138,7 @@ std::string OptimizerText(const Plan& plan) {
   std::string text = plan.no_distributed_optimizer()
                          ? "replicated: gradient all-reduce"
                          : "distributed: parameter all-gather, gradient reduce-scatter";
+  if (plan.data_parallel() == 1) return "one replica: no data-parallel communication";
   absl::StrAppend(&text, plan.dp_communication() == Plan::DP_OVERLAPPED
                              ? ", overlapped per model chunk"
                              : ", exposed");

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct TimeShares {
   double compute_s = 0;
   double optimizer_s = 0;
   std::array<double, ir::kBubbleClassCount> bubbles_s{};
+  double idle_s() const { return std::accumulate(bubbles_s.begin(), bubbles_s.end(), 0.0); }
 };
 
 struct StageReport {

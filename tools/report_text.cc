@@ -43,6 +43,12 @@ void AppendHeader(const Report& report, std::string& out) {
 void AppendResult(const Report& report, std::string& out) {
   const TimeUnit unit(report.step);
   AppendFact("step", absl::StrCat(unit.Format(ToSeconds(report.step)), " ", unit.name), out);
+  const double idle_s = report.average.idle_s();
+  AppendFact(
+      "bubbles",
+      absl::StrCat(Percent(idle_s / ToSeconds(report.step)), " % = ", unit.Format(idle_s), " ",
+                   unit.name, " in which a GPU's compute stream is idle, mean over GPUs"),
+      out);
   if (!report.efficiency) return;
   const Efficiency& e = *report.efficiency;
   AppendFact("MFU",

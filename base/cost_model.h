@@ -41,6 +41,7 @@ class CostModel {
   virtual TransferCost SendCost(Bytes bytes, bool same_node) const = 0;
   // Raw bandwidth per GPU and direction; `scope` is kNvlink or kNic.
   virtual BytesPerSecond LinkBandwidth(LinkScope scope) const = 0;
+  // 0: its prices hold for nodes of any size.
   virtual int gpus_per_node() const = 0;
 };
 

@@ -53,9 +53,21 @@ inline constexpr std::int64_t kPicosecondsPerSecond = 1'000'000'000'000;
 constexpr double ToSeconds(Picoseconds t) {
   return static_cast<double>(t.value()) / static_cast<double>(kPicosecondsPerSecond);
 }
-inline Picoseconds FromSeconds(double seconds) {
-  return Picoseconds(std::llround(seconds * static_cast<double>(kPicosecondsPerSecond)));
+
+// Rounding saturates, a quarter of the way to overflow: a price that is far too large stays a large
+// one (about 27 days, or 2 EiB), and a few of them can still be added. What was no number is large.
+inline constexpr std::int64_t kLargestRounded = std::int64_t{1} << 61;
+
+inline std::int64_t RoundSaturated(double value) {
+  constexpr auto kLargest = static_cast<double>(kLargestRounded);
+  if (!(value < kLargest)) return kLargestRounded;  // NaN as well
+  if (value <= -kLargest) return -kLargestRounded;
+  return std::llround(value);
 }
+inline Picoseconds FromSeconds(double seconds) {
+  return Picoseconds(RoundSaturated(seconds * static_cast<double>(kPicosecondsPerSecond)));
+}
+inline Bytes RoundToBytes(double bytes) { return Bytes(RoundSaturated(bytes)); }
 inline Picoseconds TransferTime(Bytes bytes, BytesPerSecond rate) {
   return FromSeconds(static_cast<double>(bytes.value()) / rate.value());
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <type_traits>
 
 #include "base/cost_model.h"
@@ -34,6 +35,23 @@ TEST(Units, SecondsRoundToAPicosecond) {
   EXPECT_EQ(FromSeconds(0.6e-12), Picoseconds(1));
   EXPECT_EQ(FromSeconds(-0.6e-12), Picoseconds(-1));
   EXPECT_DOUBLE_EQ(ToSeconds(Picoseconds(1'500'000'000'000)), 1.5);
+}
+
+// A duration beyond what fits must not come back as a short or negative one.
+TEST(Units, RoundingSaturates) {
+  const Picoseconds most(kLargestRounded);
+  EXPECT_EQ(FromSeconds(1e7), most);
+  EXPECT_EQ(FromSeconds(1e300), most);
+  EXPECT_EQ(FromSeconds(INFINITY), most);
+  EXPECT_EQ(FromSeconds(NAN), most);
+  EXPECT_EQ(FromSeconds(-1e300), -most);
+  EXPECT_EQ(FromSeconds(1e6), Picoseconds(1'000'000'000'000'000'000));
+  EXPECT_EQ(TransferTime(Bytes(1), BytesPerSecond(1e-300)), most);
+  EXPECT_EQ(TransferTime(Bytes(0), BytesPerSecond(0)), most);
+  EXPECT_EQ(ComputeTime(Flops(1e300), FlopsPerSecond(1)), most);
+  EXPECT_GT(most + most + most, most);  // a latency, a transfer and a launch still add up
+  EXPECT_EQ(RoundToBytes(1e300), Bytes(kLargestRounded));
+  EXPECT_EQ(RoundToBytes(2.5), Bytes(3));
 }
 
 TEST(Units, SubMicrosecondKernelsAddUpExactly) {

@@ -1,7 +1,6 @@
 #include "hw_profiles/collective_cost.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 
@@ -115,7 +114,7 @@ bool NvlsAllowed(const HardwareProfile& profile, const CollectiveWork& work) {
 
 TransferCost PriceTransfer(double bytes, double efficiency, double latency_us, LinkScope scope) {
   return {.latency = FromSeconds(latency_us * 1e-6),
-          .wire_bytes = Bytes(std::llround(bytes / efficiency)),
+          .wire_bytes = RoundToBytes(bytes / efficiency),
           .scope = scope};
 }
 

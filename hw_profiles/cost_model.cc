@@ -64,8 +64,8 @@ FlopsPerSecond ProfileCostModel::peak_flops() const {
 }
 
 Bytes ProfileCostModel::memory_capacity() const {
-  return Bytes(static_cast<Bytes::rep>(profile_.gpu().memory_capacity_gib().value() *
-                                       (1024.0 * 1024.0 * 1024.0)));
+  constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+  return RoundToBytes(profile_.gpu().memory_capacity_gib().value() * kBytesPerGib);
 }
 
 Picoseconds ProfileCostModel::optimizer_overhead() const {

@@ -18,8 +18,8 @@ namespace optimus::hw {
 // INVALID_ARGUMENT names file and field.
 absl::StatusOr<HardwareProfile> LoadProfile(const std::string& name_or_path);
 std::vector<std::string> ZooProfiles();  // sorted
-// Every number is there, in range, with origin, source and date. INVALID_ARGUMENT names the field
-// ("gpu.gemm_efficiency.value: is 1.2; ...").
+// Every number is there, in the range that its unit allows, with origin, source and date.
+// INVALID_ARGUMENT names the field ("gpu.gemm_efficiency.value: is 1.2; must be from 0.001 to 1").
 absl::Status ValidateProfile(const HardwareProfile& profile);
 
 // Prices from a valid profile (ValidateProfile; LoadProfile has done it).

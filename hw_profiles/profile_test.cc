@@ -117,9 +117,9 @@ TEST_F(ProfileFile, UnknownFieldNamesFileAndLine) {
 TEST_F(ProfileFile, BrokenValueNamesFileAndField) {
   const absl::Status status = LoadWith("value: 0.65", "value: 65");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(
-      std::string(status.message()),
-      AllOf(StartsWith(path_ + ": gpu.gemm_efficiency.value: is 65"), HasSubstr("at most 1")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(StartsWith(path_ + ": gpu.gemm_efficiency.value: is 65"),
+                    HasSubstr("from 0.001 to 1")));
 }
 
 struct Broken {
@@ -168,6 +168,44 @@ TEST(ValidateProfile, NamesTheBrokenField) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << broken.message;
     EXPECT_THAT(std::string(status.message()), StartsWith(broken.message));
   }
+}
+
+// Numbers that are positive and finite, and that no GPU has: prices made of them would be nonsense.
+TEST(ValidateProfile, AbsurdNumbersAreRefusedWithTheRange) {
+  const Broken cases[] = {
+      {"gpu.gemm_efficiency.value: is 1e-300; must be from 0.001 to 1",
+       [](auto& p) { p.mutable_gpu()->mutable_gemm_efficiency()->set_value(1e-300); }},
+      {"gpu.peak_dense_bf16_tflop_per_s.value: is 1e-300; must be from 0.001 to 1e+06",
+       [](auto& p) { p.mutable_gpu()->mutable_peak_dense_bf16_tflop_per_s()->set_value(1e-300); }},
+      {"gpu.peak_dense_bf16_tflop_per_s.value: is 9.89e+14; must be from 0.001 to 1e+06",
+       [](auto& p) { p.mutable_gpu()->mutable_peak_dense_bf16_tflop_per_s()->set_value(989e12); }},
+      {"gpu.hbm_bandwidth_tb_per_s.value: is 1e+300; must be from 0.001 to 1e+06",
+       [](auto& p) { p.mutable_gpu()->mutable_hbm_bandwidth_tb_per_s()->set_value(1e300); }},
+      {"gpu.optimizer_step_ms.value: is 1e+12; must be from 0 to 1e+06",
+       [](auto& p) { p.mutable_gpu()->mutable_optimizer_step_ms()->set_value(1e12); }},
+      {"gpu.memory_capacity_gib.value: is 1e+12; must be from 0.001 to 1e+06",
+       [](auto& p) { p.mutable_gpu()->mutable_memory_capacity_gib()->set_value(1e12); }},
+      {"nic.bandwidth_gb_per_s.value: is 1e-05; must be from 0.001 to 1e+06",
+       [](auto& p) { p.mutable_nic()->mutable_bandwidth_gb_per_s()->set_value(1e-5); }},
+      {"nvlink.send.latency_us.value: is 1e+300; must be from 0 to 1e+06",
+       [](auto& p) { p.mutable_nvlink()->mutable_send()->mutable_latency_us()->set_value(1e300); }},
+      {"nvls.minimum_mib.value: is 1e+07; must be from 0 to 1e+06",
+       [](auto& p) { p.mutable_nvls()->mutable_minimum_mib()->set_value(1e7); }},
+      {"nvls.collectives: holds 77; one of ALL_GATHER",
+       [](auto& p) { p.mutable_nvls()->mutable_collectives()->Add(77); }},
+  };
+  for (const Broken& broken : cases) {
+    HardwareProfile profile = H100();
+    broken.edit(profile);
+    const absl::Status status = ValidateProfile(profile);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << broken.message;
+    EXPECT_THAT(std::string(status.message()), StartsWith(broken.message));
+  }
+}
+
+TEST_F(ProfileFile, AbsurdNumberNamesTheFile) {
+  const absl::Status status = LoadWith("value: 989", "value: 989e12");
+  EXPECT_THAT(std::string(status.message()), StartsWith(path_ + ": gpu.peak_dense_bf16_tflop"));
 }
 
 TEST(ValidateProfile, ZeroLatencyAndNoNvlsAreFine) {

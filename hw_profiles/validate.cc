@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "hw_profiles/profile.h"
@@ -20,21 +21,42 @@ absl::Status Bad(const std::string& field, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
 }
 
-// The range of a number follows from the unit in its name.
+// The range of a number follows from the unit that ends its name. Wide enough for any GPU there was
+// or will be soon, narrow enough that every price is a number to calculate with.
+struct Range {
+  absl::string_view suffix;
+  double least, most;
+};
+constexpr Range kRanges[] = {
+    {"gpus_per_node", 1, 1024},
+    {"efficiency", 1e-3, 1},
+    {"_tflop_per_s", 1e-3, 1e6},
+    {"_tb_per_s", 1e-3, 1e6},
+    {"_gb_per_s", 1e-3, 1e6},
+    {"_us", 0, 1e6},
+    {"_ms", 0, 1e6},
+    {"_mib", 0, 1e6},
+    {"_gib", 1e-3, 1e6},
+};
+constexpr Range kAnyPositive{"", 1e-3, 1e6};
+
+Range RangeOf(const std::string& field) {
+  for (const Range& range : kRanges) {
+    if (absl::EndsWith(field, range.suffix)) return range;
+  }
+  return kAnyPositive;
+}
+
 absl::Status CheckRange(const std::string& path, const std::string& field, double value) {
   const std::string name = absl::StrCat(path, ".value");
   if (!std::isfinite(value)) return Bad(name, "must be a finite number");
-  if (absl::EndsWith(field, "efficiency")) {
-    if (value > 0 && value <= 1) return absl::OkStatus();
-    return Bad(name, absl::StrCat("is ", value, "; an efficiency is above 0 and at most 1"));
+  const Range range = RangeOf(field);
+  if (value < range.least || value > range.most) {
+    return Bad(name, absl::StrCat("is ", value, "; must be from ", range.least, " to ", range.most,
+                                  value > 0 ? " (is the unit the one in its name?)" : ""));
   }
-  if (absl::EndsWith(field, "_us") || absl::EndsWith(field, "_ms") || field == "minimum_mib") {
-    if (value >= 0) return absl::OkStatus();
-    return Bad(name, absl::StrCat("is ", value, "; must not be negative"));
-  }
-  if (value <= 0) return Bad(name, absl::StrCat("is ", value, "; must be positive"));
-  if (field == "gpus_per_node" && (value != std::floor(value) || value > 1024)) {
-    return Bad(name, absl::StrCat("is ", value, "; must be a whole number up to 1024"));
+  if (field == "gpus_per_node" && value != std::floor(value)) {
+    return Bad(name, absl::StrCat("is ", value, "; must be a whole number"));
   }
   return absl::OkStatus();
 }
@@ -86,6 +108,11 @@ absl::Status CheckNvls(const Nvls& nvls) {
   for (const int collective : nvls.collectives()) {
     if (collective == Nvls::COLLECTIVE_UNSPECIFIED) {
       return Bad("nvls.collectives", "holds COLLECTIVE_UNSPECIFIED");
+    }
+    if (!Nvls::Collective_IsValid(collective)) {
+      return Bad("nvls.collectives",
+                 absl::StrCat("holds ", collective,
+                              "; one of ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, BROADCAST"));
     }
   }
   return absl::OkStatus();

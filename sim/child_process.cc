@@ -1,6 +1,7 @@
 #include "sim/child_process.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,12 @@ absl::StatusOr<std::string> Guarded(const std::function<absl::StatusOr<std::stri
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("simulation failed: ", error.what()));
   }
+}
+
+// The child must not go on without the parent, however that ends. A parent that ended before this
+// took hold is no longer the parent.
+void DieWith(pid_t parent) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
 }
 
 // Never returns. _exit: nothing of the parent's (buffers, exit handlers) may run twice.
@@ -98,8 +105,10 @@ absl::StatusOr<ChildResult> RunInChild(const std::function<absl::StatusOr<std::s
         absl::StrCat("cannot make a pipe for the simulation process: ", std::strerror(errno)));
   }
   std::fflush(nullptr);
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
+    DieWith(parent);
     close(ends[0]);
     RunChild(ends[1], work);
   }

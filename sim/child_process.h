@@ -18,6 +18,7 @@ struct ChildResult {
 // The status or the bytes that `work` returned in the child. INTERNAL with the signal or exit code
 // and a hint where the child dies, RESOURCE_EXHAUSTED where it runs out of memory, UNAVAILABLE
 // where it cannot be started. Does not hang: it reads until the child's end of the pipe is closed.
+// The child is killed where the calling thread ends first.
 absl::StatusOr<ChildResult> RunInChild(const std::function<absl::StatusOr<std::string>()>& work);
 
 }  // namespace optimus::sim

@@ -1,6 +1,5 @@
 #include "sim/fidelity.h"
 
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -10,6 +9,9 @@
 
 namespace optimus::sim {
 namespace {
+
+constexpr double kMostSlowDown = 1000;
+constexpr double kMostOversubscription = 1e6;
 
 // Pairs of stages that exchange messages.
 std::set<std::pair<int, int>> StagePairs(const ir::Schedule& schedule) {
@@ -26,14 +28,10 @@ std::set<std::pair<int, int>> StagePairs(const ir::Schedule& schedule) {
 // replicas, otherwise only the ranks of each tensor-parallel group.
 std::string UnevenSend(const ir::Schedule& schedule, bool replicas) {
   for (const auto& [stage, peer] : StagePairs(schedule)) {
-    for (int d = 0; d < schedule.world.dp; ++d) {
-      const bool expected = ir::SameNode(schedule, stage, peer, replicas ? 0 : d, 0);
-      for (int t = 0; t < schedule.world.tp; ++t) {
-        if (ir::SameNode(schedule, stage, peer, d, t) == expected) continue;
-        return absl::StrCat("sends from stage ", stage, " to stage ", peer,
-                            " stay inside a node for some ranks and leave it for others");
-      }
-    }
+    const ir::SharedNodes shared = ir::SharedNodesOf(schedule, stage, peer);
+    if (replicas ? shared.any == shared.all : shared.groups_agree) continue;
+    return absl::StrCat("sends from stage ", stage, " to stage ", peer,
+                        " stay inside a node for some ranks and leave it for others");
   }
   return "";
 }
@@ -74,19 +72,20 @@ absl::Status ValidateOptions(const ir::Schedule& schedule, const Options& option
       return absl::InvalidArgumentError(
           absl::StrCat("slow_gpus: rank ", gpu.rank, " is not one of 0 to ", gpus - 1));
     }
-    if (!(gpu.factor > 0) || !std::isfinite(gpu.factor)) {
-      return absl::InvalidArgumentError(absl::StrCat("slow_gpus: rank ", gpu.rank, ": factor ",
-                                                     gpu.factor,
-                                                     " is not above 0; 1.1 means 10 % slower"));
+    if (!(gpu.factor > 0) || !(gpu.factor <= kMostSlowDown)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "slow_gpus: rank ", gpu.rank, ": factor ", gpu.factor, " is not above 0 and at most ",
+          kMostSlowDown, "; hint: 1.1 means 10 % slower"));
     }
   }
   if (options.nodes_per_leaf < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("nodes_per_leaf: ", options.nodes_per_leaf, " is below 1"));
   }
-  if (!(options.oversubscription >= 1.0) || !std::isfinite(options.oversubscription)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("oversubscription: ", options.oversubscription, " is below 1; 2 means 2:1"));
+  if (!(options.oversubscription >= 1.0) || !(options.oversubscription <= kMostOversubscription)) {
+    return absl::InvalidArgumentError(absl::StrCat("oversubscription: ", options.oversubscription,
+                                                   " is not from 1 to ", kMostOversubscription,
+                                                   "; hint: 2 means 2:1"));
   }
   return absl::OkStatus();
 }

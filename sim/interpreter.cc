@@ -3,7 +3,9 @@
 #include <bit>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "base/units.h"
+#include "schedule/ir/step_length.h"
 #include "sim/fidelity.h"
 
 namespace optimus::sim {
@@ -45,6 +47,7 @@ absl::StatusOr<Outcome> Interpreter::Run() {
   ArmAlarm();
   for (std::uint32_t entity = 0; entity < entities_.size(); ++entity) Advance(entity, kAllStreams);
   engine_.run();
+  if (too_late_) return StepTooLong();
   if (live_entities_ > 0) return BlockedEntities();
   return Results();
 }
@@ -57,11 +60,28 @@ void Interpreter::Drain() {
   const double clock = simgrid::s4u::Engine::get_clock();
   while (!queue_.empty() && ToClock(queue_.NextTime()) <= clock) {
     now_ = queue_.Pop(events_);
+    if (IsTooLate()) return;
     event_count_ += static_cast<std::int64_t>(events_.size());
     for (const TimedEvent event : events_) Dispatch(event);
     if (options_.progress && ++instants_ % 1024 == 0) ReportProgress();
   }
   ArmAlarm();
+}
+
+// Contention between replicas can make a step longer than its operations are in all. No single
+// duration exceeds the limit, so what is added to a time below the limit does not overflow. From
+// then on nothing more is started, and SimGrid comes to its end.
+bool Interpreter::IsTooLate() {
+  if (now_ > ir::kLongestStep.value()) too_late_ = true;
+  return too_late_;
+}
+
+absl::Status Interpreter::StepTooLong() const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "schedule '", schedule_.name, "': the step lasts longer than ", ToSeconds(ir::kLongestStep),
+      " s, because transfers share links; oversubscription is ", options_.oversubscription,
+      " and nodes_per_leaf ", options_.nodes_per_leaf,
+      "; hint: an uplink of the fabric is far too slow or a message far too large"));
 }
 
 void Interpreter::Dispatch(TimedEvent event) {

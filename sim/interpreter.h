@@ -90,6 +90,8 @@ class Interpreter {
   void Dispatch(TimedEvent event);
   void ArmAlarm();
   void ReportProgress();
+  bool IsTooLate();
+  absl::Status StepTooLong() const;
 
   // Streams.
   void Complete(std::uint32_t entity, unsigned stream);
@@ -151,6 +153,7 @@ class Interpreter {
   std::vector<std::uint32_t> free_transfers_;
   std::int64_t now_ = 0;       // picoseconds
   std::int64_t step_end_ = 0;  // when the last stream so far was over
+  bool too_late_ = false;      // later than ir::kLongestStep: the run is given up
   std::size_t live_entities_ = 0;
   std::int64_t event_count_ = 0;
   std::int64_t instants_ = 0;

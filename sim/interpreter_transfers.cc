@@ -85,6 +85,7 @@ void Interpreter::StartFlow(std::uint32_t id) {
 void Interpreter::OnSharedFlowEnd(std::uint32_t id) {
   // A communication may end a fraction of a picosecond before an event that is already done.
   now_ = std::max(now_, FromSeconds(simgrid::s4u::Engine::get_clock()).value());
+  if (IsTooLate()) return;
   EndTransfer(id);
   ArmAlarm();
 }

@@ -21,15 +21,6 @@ TransferPrice PriceOfSend(const CostModel& costs, const ir::Transfer& transfer, 
   return PriceOf(costs, costs.SendCost(transfer.bytes, same_node));
 }
 
-bool AnyReplicaInOneNode(const ir::Schedule& schedule, int stage, int peer) {
-  for (int d = 0; d < schedule.world.dp; ++d) {
-    for (int t = 0; t < schedule.world.tp; ++t) {
-      if (ir::SameNode(schedule, stage, peer, d, t)) return true;
-    }
-  }
-  return false;
-}
-
 // Which streams use the NVLink of a stage's GPUs, per direction; a stream is (stage, stream).
 class NvlinkUsers {
  public:
@@ -44,7 +35,7 @@ class NvlinkUsers {
       in_[stage].insert(user);
     } else if (op.kind == ir::OperationKind::kSend) {
       if (!OnNvlink(pricing.sends_in_node[op.work])) return;
-      if (!AnyReplicaInOneNode(schedule_, stage, op.peer_stage)) return;
+      if (!ir::SharedNodesOf(schedule_, stage, op.peer_stage).any) return;
       out_[stage].insert(user);
       in_[op.peer_stage].insert(user);
     }

@@ -1,8 +1,12 @@
 #include "sim/simgrid_runner.h"
 
+#include <algorithm>
 #include <array>
+#include <csignal>
 
 #include "base/status_macros.h"
+#include "schedule/ir/critical_path.h"
+#include "schedule/ir/step_length.h"
 #include "sim/child_process.h"
 #include "sim/interpreter.h"
 #include "sim/outcome_bytes.h"
@@ -10,16 +14,46 @@
 namespace optimus::sim {
 namespace {
 
-// In the child process.
-absl::StatusOr<std::string> Simulate(const ir::Schedule& schedule, const CostModel& costs,
-                                     const Options& options, Fidelity fidelity) {
+// SimGrid takes over SIGINT and SIGSEGV, and then ends the process from inside a signal handler,
+// where an allocator in use can crash it. This gives both back while it lives.
+class KeepSignals {
+ public:
+  KeepSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &before_[i]);
+  }
+  ~KeepSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  KeepSignals(const KeepSignals&) = delete;
+  KeepSignals& operator=(const KeepSignals&) = delete;
+
+ private:
+  static constexpr std::array<int, 2> kSignals{SIGINT, SIGSEGV};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+simgrid::s4u::Engine* NewEngine() {
+  const KeepSignals keep;
   std::string name = "optimus";
   std::string quiet = "--log=root.thres:critical";
   std::array<char*, 3> arguments{name.data(), quiet.data(), nullptr};
   int count = 2;
-  // Both live until the process ends: SimGrid's own end is slow, and nobody needs it.
   auto* engine = new simgrid::s4u::Engine(&count, arguments.data());
   simgrid_compat::ConfigureExactSharing();
+  return engine;
+}
+
+double LargestSlowDown(const Options& options) {
+  double largest = 1.0;
+  for (const SlowGpu& gpu : options.slow_gpus) largest = std::max(largest, gpu.factor);
+  return largest;
+}
+
+// In the child process.
+absl::StatusOr<std::string> Simulate(const ir::Schedule& schedule, const CostModel& costs,
+                                     const Options& options, Fidelity fidelity) {
+  // Both live until the process ends: SimGrid's own end is slow, and nobody needs it.
+  auto* engine = NewEngine();
   auto* interpreter = new Interpreter(*engine, schedule, costs, options, fidelity);
   OPTIMUS_ASSIGN_OR_RETURN(const Outcome outcome, interpreter->Run());
   return ToBytes(outcome);
@@ -29,6 +63,8 @@ absl::StatusOr<std::string> Simulate(const ir::Schedule& schedule, const CostMod
 
 absl::StatusOr<ir::Timeline> SimGridRunner::Run(const ir::Schedule& schedule) {
   OPTIMUS_ASSIGN_OR_RETURN(const FidelityChoice choice, ChooseFidelity(schedule, costs_, options_));
+  OPTIMUS_RETURN_IF_ERROR(ir::CheckNodeSize(schedule, costs_));
+  OPTIMUS_RETURN_IF_ERROR(ir::CheckLength(schedule, costs_, LargestSlowDown(options_)));
   OPTIMUS_ASSIGN_OR_RETURN(const ChildResult result, RunInChild([&] {
                              return Simulate(schedule, costs_, options_, choice.fidelity);
                            }));

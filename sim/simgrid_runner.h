@@ -24,14 +24,14 @@ absl::StatusOr<Fidelity> ParseFidelity(const std::string& text);
 
 struct SlowGpu {
   int rank = 0;
-  double factor = 1.0;  // kernel times are multiplied by it
+  double factor = 1.0;  // kernel times are multiplied by it; above 0, at most 1000
 };
 
 struct Options {
   Fidelity fidelity = Fidelity::kAuto;
   // Rail-optimised fabric: GPU t of every node is on rail t; a rail's leaf switch serves
   // `nodes_per_leaf` nodes. Uplinks are 1 : oversubscription; at 1 they cannot bind and are not
-  // modelled.
+  // modelled. At most 1e6.
   int nodes_per_leaf = 32;
   double oversubscription = 1.0;
   std::vector<SlowGpu> slow_gpus;
@@ -63,8 +63,9 @@ class SimGridRunner : public ir::Runner {
  public:
   SimGridRunner(const CostModel& costs, Options options)
       : costs_(costs), options_(std::move(options)) {}
-  // INVALID_ARGUMENT or FAILED_PRECONDITION for unfit options; INTERNAL where entities are blocked
-  // at the end, or where the child process dies.
+  // INVALID_ARGUMENT or FAILED_PRECONDITION for unfit options; INVALID_ARGUMENT where the step
+  // would last longer than ir::kLongestStep or the nodes are not those of the cost model; INTERNAL
+  // where entities are blocked at the end, or where the child process dies.
   absl::StatusOr<ir::Timeline> Run(const ir::Schedule& schedule) override;
   // Of the last Run that returned a timeline.
   const RunStats& stats() const { return stats_; }

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 
+#include "absl/strings/str_cat.h"
 #include "schedule/ir/bubbles.h"
 #include "schedule/ir/critical_path.h"
 #include "sim/fidelity.h"
@@ -194,22 +196,77 @@ TEST(SimGridRunnerTest, NamesACycleOfDependencies) {
               AllOf(HasSubstr("operation 0 ("), HasSubstr("waits for operation 1 (")));
 }
 
-// Dies as soon as it is asked in another process than the one it was made in.
+// Gets a signal as soon as it is asked in another process than the one it was made in.
 class DeadlyCosts : public HandCosts {
  public:
+  explicit DeadlyCosts(int signal) : signal_(signal) {}
   Picoseconds KernelTime(const Kernel& kernel) const override {
-    if (getpid() != home_) raise(SIGKILL);
+    if (getpid() != home_) raise(signal_);
     return HandCosts::KernelTime(kernel);
   }
 
  private:
+  int signal_;
   pid_t home_ = getpid();
 };
 
+// Also an interrupt ends it like any process: SimGrid's own handler would print a line and leave
+// with code 1.
 TEST(SimGridRunnerTest, SurvivesTheDeathOfItsChild) {
-  const auto timeline = Simulate(OneForwardOneBackward(2, 2, 1, 2, 0), DeadlyCosts(), {});
-  EXPECT_EQ(timeline.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(timeline.status().message()), HasSubstr("signal 9"));
+  for (const int signal : {SIGKILL, SIGINT}) {
+    const auto timeline = Simulate(OneForwardOneBackward(2, 2, 1, 2, 0), DeadlyCosts(signal), {});
+    EXPECT_EQ(timeline.status().code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(timeline.status().message()),
+                HasSubstr(absl::StrCat("killed by signal ", signal)));
+  }
+}
+
+// A step that wrapped around to a negative time, and one that only its slow GPU makes too long.
+TEST(SimGridRunnerTest, RefusesStepsThatWouldOverflow) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  const auto huge = Simulate(OneForwardOneBackward(2, 2, kHuge, kHuge, kHuge), HandCosts(),
+                             With(Fidelity::kAuto));
+  EXPECT_EQ(huge.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(huge.status().message()), HasSubstr("in all, more than the limit"));
+  const ir::Schedule long_step = OneForwardOneBackward(2, 2, 10'000'000'000'000'000, 1, 0);
+  EXPECT_TRUE(Simulate(long_step, HandCosts(), {}).ok());
+  Options options;
+  options.slow_gpus = {{1, 1000.0}};
+  const auto slow = Simulate(long_step, HandCosts(), options);
+  EXPECT_EQ(slow.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(slow.status().message()), HasSubstr("slow-GPU factor"));
+}
+
+// 10 s alone, 115 days over an uplink that is 1 : 1,000,000.
+TEST(SimGridRunnerTest, GivesUpWhereAnUplinkMakesTheStepTooLong) {
+  for (const int replicas : {1, 3}) {
+    ScheduleBuilder builder({replicas, 2, 1});
+    builder.schedule().gpus_per_node = 1;
+    const auto edge = builder.AddTransfer("edge", 1'000'000'000'000, 0);
+    builder.AddSend(0, Stream::kForwardSend, 1, 0, edge);
+    builder.AddReceive(1, Stream::kForwardReceive, 0, 0, edge);
+    Options options = With(Fidelity::kAuto);
+    options.oversubscription = 1e6;
+    options.nodes_per_leaf = replicas;
+    const auto timeline = Simulate(builder.schedule(), WireCosts(5), options);
+    EXPECT_EQ(timeline.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(timeline.status().message()),
+                AllOf(HasSubstr("oversubscription is 1e+06"), HasSubstr("hint:")));
+  }
+}
+
+class NodesOfEight : public HandCosts {
+ public:
+  int gpus_per_node() const override { return 8; }
+};
+
+TEST(SimGridRunnerTest, RefusesNodesOfAnotherSize) {
+  ir::Schedule schedule = OneForwardOneBackward(2, 2, 1, 2, 0);
+  schedule.gpus_per_node = 4;
+  const auto timeline = Simulate(schedule, NodesOfEight(), {});
+  EXPECT_EQ(timeline.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(timeline.status().message()),
+              AllOf(HasSubstr("gpus_per_node is 4"), HasSubstr("nodes of 8")));
 }
 
 // The callback runs in the child: it dies there when called, which is how its call is seen here.
@@ -291,13 +348,28 @@ TEST(FidelityTest, RefusesUnfitOptions) {
   options.slow_gpus = {{2, 1.5}};
   EXPECT_THAT(refused(options), HasSubstr("rank 2 is not one of 0 to 1"));
   options.slow_gpus = {{1, 0.0}};
-  EXPECT_THAT(refused(options), HasSubstr("factor 0"));
+  EXPECT_THAT(refused(options), HasSubstr("slow_gpus: rank 1: factor 0 is not above 0"));
+  for (const double factor : {1e9, 1000.5, -1.0, double{INFINITY}, double{NAN}}) {
+    options.slow_gpus = {{1, factor}};
+    EXPECT_THAT(refused(options), HasSubstr("slow_gpus: rank 1: factor "));
+  }
   options = Options();
   options.nodes_per_leaf = 0;
   EXPECT_THAT(refused(options), HasSubstr("nodes_per_leaf"));
   options = Options();
   options.oversubscription = 0.5;
   EXPECT_THAT(refused(options), HasSubstr("oversubscription"));
+  for (const double ratio : {1e7, double{INFINITY}, double{NAN}}) {
+    options.oversubscription = ratio;
+    EXPECT_THAT(refused(options), HasSubstr("oversubscription: "));
+  }
+}
+
+// The question whether replicas are alike must not cost a walk over a billion GPUs, again and
+// again.
+TEST(FidelityTest, DoesNotWalkTheWorld) {
+  const ir::Schedule schedule = Pipeline({1 << 26, 2, 8}, 8);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(WhyFoldedIsNotExact(schedule, {}), "");
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class WireCosts : public CostModel {
   BytesPerSecond LinkBandwidth(LinkScope scope) const override {
     return BytesPerSecond(scope == LinkScope::kNvlink ? 0.5e12 : 1e11);
   }
-  int gpus_per_node() const override { return 8; }
+  int gpus_per_node() const override { return 0; }  // any
 
  private:
   Picoseconds latency_;

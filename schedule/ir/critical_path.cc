@@ -6,9 +6,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "schedule/ir/blocked.h"
 #include "schedule/ir/bubbles.h"
 #include "schedule/ir/stall_account.h"
+#include "schedule/ir/step_length.h"
 #include "schedule/ir/walk.h"
 
 namespace optimus::ir {
@@ -141,6 +143,8 @@ Timeline TimedRun::Finish() const {
 }  // namespace
 
 absl::StatusOr<Timeline> CriticalPathRunner::Run(const Schedule& schedule) {
+  OPTIMUS_RETURN_IF_ERROR(CheckNodeSize(schedule, costs_));
+  OPTIMUS_RETURN_IF_ERROR(CheckLength(schedule, costs_, /*largest_slow_down=*/1.0));
   TimedRun run(schedule, costs_);
   Walk walk(schedule);
   walk.Run([&](absl::Span<const OperationRef> members) { run.Visit(members); });

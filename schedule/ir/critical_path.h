@@ -3,6 +3,7 @@
 // replica of each stage is run (d = 0, t = 0; a message's link is that replica's). It is the plain
 // twin of the simulator, and the lower bound where links contend.
 
+#include "absl/status/status.h"
 #include "base/cost_model.h"
 #include "schedule/ir/runner.h"
 
@@ -11,6 +12,7 @@ namespace optimus::ir {
 class CriticalPathRunner : public Runner {
  public:
   explicit CriticalPathRunner(const CostModel& costs) : costs_(costs) {}
+  // INVALID_ARGUMENT also where times would overflow (CheckLength) or nodes differ (CheckNodeSize).
   absl::StatusOr<Timeline> Run(const Schedule& schedule) override;
 
  private:
@@ -22,5 +24,16 @@ class CriticalPathRunner : public Runner {
 GroupShape ShapeOf(const Schedule& schedule, const Group& group);
 // True if rank (stage, d, t) and its peer (peer_stage, d, t) are in one node.
 bool SameNode(const Schedule& schedule, int stage, int peer_stage, int d, int t);
+
+// SameNode over all d and t.
+struct SharedNodes {
+  bool any = false;          // for some (d, t)
+  bool all = false;          // for every (d, t)
+  bool groups_agree = true;  // for every d: for all t or for none
+};
+SharedNodes SharedNodesOf(const Schedule& schedule, int stage, int peer_stage);
+
+// INVALID_ARGUMENT with both numbers where the Schedule has nodes of another size than its prices.
+absl::Status CheckNodeSize(const Schedule& schedule, const CostModel& costs);
 
 }  // namespace optimus::ir

@@ -79,6 +79,76 @@ TEST(ShapeOf, EqualsCountingRankByRank) {
   }
 }
 
+// Worlds of many periods of nodes, which are not counted rank by rank.
+TEST(ShapeOf, EqualsCountingWhereItTakesAShortCut) {
+  for (const auto& [dp, pp, tp] : {std::tuple{150, 2, 1},
+                                   {64, 3, 3},
+                                   {3, 70, 2},
+                                   {1, 90, 3},
+                                   {2, 3, 100},
+                                   {41, 5, 4},
+                                   {6, 50, 7},
+                                   {97, 1, 6}}) {
+    for (const int gpus_per_node : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 72}) {
+      for (int axes = 0; axes < 8; ++axes) {
+        const Schedule schedule = World(dp, pp, tp, gpus_per_node);
+        const Group group{"g", (axes & 1) != 0, (axes & 2) != 0, (axes & 4) != 0};
+        const GroupShape expected = CountedShape(schedule, group);
+        const GroupShape actual = ShapeOf(schedule, group);
+        ASSERT_EQ(actual.ranks, expected.ranks);
+        ASSERT_EQ(actual.ranks_per_node, expected.ranks_per_node)
+            << dp << " " << pp << " " << tp << " " << gpus_per_node << " " << axes;
+      }
+    }
+  }
+}
+
+// A thousand collectives of a billion GPUs: only possible where the cost does not grow with the
+// world.
+TEST(ShapeOf, DoesNotWalkTheWorld) {
+  const Schedule schedule = World(1 << 27, 1, 8, 8);
+  for (int i = 0; i < 1000; ++i) {
+    const GroupShape shape = ShapeOf(schedule, {"dp", true, false, false});
+    ASSERT_EQ(shape.ranks, 1 << 27);
+    ASSERT_EQ(shape.ranks_per_node, 1);
+    ASSERT_EQ(ShapeOf(schedule, {"tp", false, false, true}).ranks_per_node, 8);
+  }
+}
+
+SharedNodes CountedSharedNodes(const Schedule& schedule, int stage, int peer) {
+  SharedNodes shared{false, true, true};
+  for (int d = 0; d < schedule.world.dp; ++d) {
+    for (int t = 0; t < schedule.world.tp; ++t) {
+      const bool same = SameNode(schedule, stage, peer, d, t);
+      shared.any |= same;
+      shared.all &= same;
+      shared.groups_agree &= same == SameNode(schedule, stage, peer, d, 0);
+    }
+  }
+  return shared;
+}
+
+TEST(SharedNodesOf, EqualsCountingRankByRank) {
+  for (int dp = 1; dp <= 5; ++dp) {
+    for (int tp = 1; tp <= 5; ++tp) {
+      for (int gpus_per_node = 1; gpus_per_node <= 40; ++gpus_per_node) {
+        const Schedule schedule = World(dp, 5, tp, gpus_per_node);
+        for (int stage = 0; stage < 5; ++stage) {
+          for (int peer = 0; peer < 5; ++peer) {
+            const SharedNodes expected = CountedSharedNodes(schedule, stage, peer);
+            const SharedNodes actual = SharedNodesOf(schedule, stage, peer);
+            SCOPED_TRACE(::testing::Message()
+                         << dp << " " << tp << " " << gpus_per_node << " " << stage << " " << peer);
+            ASSERT_EQ(actual.any, expected.any);
+            ASSERT_EQ(actual.all, expected.all);
+            ASSERT_EQ(actual.groups_agree, expected.groups_agree);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(SameNode, FollowsTheRanks) {
   const Schedule schedule = World(3, 2, 2, 8);   // ranks 0-5 and 6-11
   EXPECT_TRUE(SameNode(schedule, 0, 1, 0, 0));   // 0 and 6

@@ -2,12 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "google/protobuf/field_mask.pb.h"
+#include "google/protobuf/struct.pb.h"
 #include "google/protobuf/wrappers.pb.h"
 
 namespace optimus {
@@ -67,22 +70,27 @@ TEST_F(Files, FailedWriteLeavesNothing) {
   EXPECT_THAT(Listing(), IsEmpty());
 }
 
-TEST_F(Files, FailedRenameLeavesTheOldAndNoTemporary) {
-  // A directory that is not empty cannot be replaced by a file.
-  fs::create_directories(Path("taken/inside"));
-  const absl::Status status = WriteFileAtomically(Path("taken"), "x");
-  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot rename into place"));
-  EXPECT_THAT(Listing(), ::testing::ElementsAre("taken"));
-  EXPECT_TRUE(fs::is_directory(Path("taken/inside")));
+TEST_F(Files, EmptyNamesAndFilesAreRefused) {
+  EXPECT_THAT(std::string(ReadFile("").status().message()), HasSubstr("name of a file"));
+  std::ofstream(Path("empty")) << "";
+  EXPECT_EQ(ReadFile(Path("empty")).status(),
+            absl::InvalidArgumentError(Path("empty") + ": is empty"));
 }
 
-TEST_F(Files, FullDiskIsAnError) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  // The temporary file beside the target is the device that is always full.
-  fs::create_symlink("/dev/full", Path("a.tmp." + std::to_string(getpid())));
-  EXPECT_FALSE(WriteFileAtomically(Path("a"), "x").ok());
-  EXPECT_FALSE(fs::exists(Path("a")));
-  EXPECT_THAT(Listing(), IsEmpty());
+TEST_F(Files, PipesAndDevicesAreRefusedAtOnce) {
+  // Reading them would block, or never end.
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  for (const std::string& path : {Path("pipe"), std::string("/dev/zero")}) {
+    const absl::Status status = ReadFile(path).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), StartsWith(path + ": is a device or pipe"));
+  }
+}
+
+TEST_F(Files, AFailedReadIsAnError) {
+  // Address 0 of a process cannot be read: EIO.
+  EXPECT_THAT(std::string(ReadFile("/proc/self/mem").status().message()),
+              StartsWith("/proc/self/mem: cannot read: Input/output error"));
 }
 
 TEST_F(Files, TextProto) {
@@ -103,6 +111,19 @@ TEST_F(Files, BadTextProtoNamesFileLineAndColumn) {
   EXPECT_THAT(std::string(status.message()), ::testing::Not(HasSubstr("\n")));
 }
 
+TEST_F(Files, InvalidUtf8NamesFileAndField) {
+  std::ofstream(Path("bad")) << R"(fields { key: "a" value { string_value: "\xff" } })";
+  google::protobuf::Struct message;
+  EXPECT_THAT(std::string(ReadTextProto(Path("bad"), message).message()),
+              AllOf(StartsWith(Path("bad") + ": fields[0].value.string_value: "),
+                    HasSubstr("not valid UTF-8")));
+  std::ofstream(Path("good")) << R"(paths: "gr\303\266\303\237e" paths: "größe")";
+  google::protobuf::FieldMask mask;
+  EXPECT_TRUE(ReadTextProto(Path("good"), mask).ok());
+  std::ofstream(Path("good")) << R"(paths: "a" paths: "\300\257")";  // overlong
+  EXPECT_THAT(std::string(ReadTextProto(Path("good"), mask).message()), HasSubstr(": paths[1]: "));
+}
+
 TEST_F(Files, MissingTextProtoIsNotFound) {
   google::protobuf::Int32Value message;
   EXPECT_EQ(ReadTextProto(Path("none"), message).code(), absl::StatusCode::kNotFound);
@@ -115,6 +136,16 @@ TEST(DataDir, EnvironmentWins) {
   EXPECT_EQ(DataDir(), "/elsewhere");
   setenv("OPTIMUS_DATA_DIR", "", 1);
   EXPECT_NE(DataDir(), "");
+  unsetenv("OPTIMUS_DATA_DIR");
+}
+
+TEST(KnownNamesTest, AnEmptyFolderIsExplainedByTheVariable) {
+  EXPECT_EQ(KnownNames({"a", "b"}, "/zoo"), "known: a, b (from /zoo)");
+  unsetenv("OPTIMUS_DATA_DIR");
+  EXPECT_THAT(KnownNames({}, "/zoo"), AllOf(HasSubstr("/zoo"), HasSubstr("set the environment")));
+  setenv("OPTIMUS_DATA_DIR", "/elsewhere", 1);
+  EXPECT_THAT(KnownNames({}, "/elsewhere/zoo"),
+              AllOf(HasSubstr("/elsewhere/zoo"), HasSubstr("OPTIMUS_DATA_DIR leads there")));
   unsetenv("OPTIMUS_DATA_DIR");
 }
 

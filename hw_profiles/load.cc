@@ -3,7 +3,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "hw_profiles/profile.h"
@@ -36,9 +35,9 @@ absl::StatusOr<HardwareProfile> LoadProfile(const std::string& name_or_path) {
   if (!LooksLikePath(name_or_path)) {
     const std::vector<std::string> known = ZooProfiles();
     if (std::find(known.begin(), known.end(), name_or_path) == known.end()) {
-      return absl::NotFoundError(absl::StrCat(
-          "unknown hardware profile '", name_or_path, "'; known: ", absl::StrJoin(known, ", "),
-          " (from ", ZooDir(), "); a path to a ", kSuffix, " file works too"));
+      return absl::NotFoundError(absl::StrCat("unknown hardware profile '", name_or_path, "'; ",
+                                              KnownNames(known, ZooDir()), "; a path to a ",
+                                              kSuffix, " file works too"));
     }
     path = absl::StrCat(ZooDir(), "/", name_or_path, kSuffix);
   }

@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "models/accounting.h"
@@ -50,9 +49,9 @@ absl::StatusOr<ModelConfig> LoadModel(const std::string& name_or_path) {
   if (absl::EndsWith(name_or_path, kExtension)) return ReadModel(name_or_path);
   const std::vector<std::string> known = ZooModels();
   if (std::find(known.begin(), known.end(), name_or_path) == known.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("unknown model '", name_or_path, "'; known: ", absl::StrJoin(known, ", "),
-                     " (from ", ZooDir(), "), or a path to a *.textproto or config.json"));
+    return absl::NotFoundError(absl::StrCat("unknown model '", name_or_path, "'; ",
+                                            KnownNames(known, ZooDir()),
+                                            "; or a path to a *.textproto or config.json"));
   }
   return ReadModel(absl::StrCat(ZooDir(), "/", name_or_path, kExtension));
 }

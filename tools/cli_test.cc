@@ -57,10 +57,12 @@ class CliTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   // Arguments are put into a shell line as they are. $W is a folder for inputs and outputs.
-  Result Run(const std::string& arguments, const std::string& redirect = "") {
+  Result Run(const std::string& arguments, const std::string& redirect = "",
+             const std::string& before = "") {
     const std::string out = folder_ / "stdout", err = folder_ / "stderr";
-    const std::string line = absl::StrCat("W=", Work(), "; ", OPTIMUS_BINARY, " ", arguments,
-                                          " </dev/null >", out, " 2>", err, " ", redirect);
+    const std::string line =
+        absl::StrCat("W=", Work(), "; exec </dev/null; ", before, OPTIMUS_BINARY, " ", arguments,
+                     " >", out, " 2>", err, " ", redirect);
     const int status = std::system(line.c_str());
     Result result;
     result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -147,10 +149,14 @@ TEST_F(CliTest, BadFiles) {
   Write("broken.textproto", "name: \"x\"\nplan { nonsense: 1 }\n");
   ExpectBadInput("$W/broken.textproto", {"broken.textproto:2:", "nonsense"});
   Write("empty.textproto", "");
-  ExpectBadInput("$W/empty.textproto", {"empty.textproto", "plan."});
+  ExpectBadInput("$W/empty.textproto", {"empty.textproto", "is empty"});
   Write("bad.schedule.pb", "not a proto");
   ExpectBadInput("$W/bad.schedule.pb --profile=h100-80gb", {"bad.schedule.pb"});
   ExpectBadInput("$W/bad.schedule.pb", {"bad.schedule.pb", "--profile=NAME"});
+  ExpectBadInput("''", {"FILE", "is empty"});
+  ExpectBadInput("/dev/zero", {"/dev/zero", "device or pipe"});
+  Write("bytes.textproto", absl::StrReplaceAll(kGpt, {{"small", "\\xff"}}));
+  ExpectBadInput("$W/bytes.textproto", {"bytes.textproto: name: ", "UTF-8"});
 }
 
 TEST_F(CliTest, BadExperiments) {
@@ -188,12 +194,132 @@ TEST_F(CliTest, BadExperiments) {
 
 TEST_F(CliTest, BadFlagValues) {
   Write("e.textproto", kGpt);
-  ExpectBadInput("$W/e.textproto --fidelity=exact", {"exact", "auto", "folded", "group", "gpu"});
+  ExpectBadInput("$W/e.textproto --fidelity=exact",
+                 {"--fidelity=exact", "auto", "folded", "group", "gpu"});
+  for (const char* flag : {"--trace", "--schedule", "--profile"}) {
+    ExpectBadInput(absl::StrCat("$W/e.textproto ", flag, "=''"), {flag});
+  }
   ExpectBadInput("$W/e.textproto --profile=h100-80gb", {"--profile", "hardware.profile"});
   ExpectBadInput("$W/e.textproto --trace=$W/none/t.pftrace", {"--trace", "none"});
   ExpectBadInput("$W/e.textproto --trace=$W", {"--trace", "is a folder"});
   ExpectBadInput("$W/e.textproto $W/e.textproto --trace=$W/t.pftrace", {"--trace", "--out=DIR"});
   ExpectBadInput("$W/e.textproto $W/e.textproto", {"--out", "two experiments are named small"});
+}
+
+TEST_F(CliTest, AScheduleIsOnlyWrittenWhereItCanBeReadAgain) {
+  Write("e.textproto", kGpt);
+  for (const char* name : {"x.textproto", "x.pb", "foo.bar"}) {
+    ExpectBadInput(absl::StrCat("$W/e.textproto --schedule=$W/", name),
+                   {"--schedule", name, ".schedule.pb or .schedule.textproto"});
+  }
+  Write("x.pb", "x");
+  ExpectBadInput("$W/x.pb --profile=h100-80gb",
+                 {"--profile", "x.pb", ".schedule.pb or .schedule.textproto"});
+}
+
+TEST_F(CliTest, NoOutputOverwritesAnInputOrAnother) {
+  Write("e.textproto", kGpt);
+  ExpectBadInput("$W/e.textproto --trace=$W/./e.textproto", {"--trace", "FILE", "overwrite"});
+  ASSERT_EQ(Run("simulate $W/e.textproto --schedule=$W/s.schedule.textproto").exit_code, 0);
+  fs::create_symlink("s.schedule.textproto", Work() + "/link.schedule.pb");
+  ExpectBadInput("$W/s.schedule.textproto --profile=h100-80gb --schedule=$W/link.schedule.pb",
+                 {"--schedule", "FILE", "overwrite"});
+  ExpectBadInput("$W/e.textproto --trace=$W/x.schedule.pb --schedule=$W/x.schedule.pb",
+                 {"--trace", "--schedule", "both write"});
+  fs::create_directory(Work() + "/old");
+  const Result result = Run("simulate $W/e.textproto --out=$W/old --trace=$W/old/small.table.txt");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--out"), HasSubstr("--trace"), HasSubstr("both write")));
+  EXPECT_TRUE(fs::is_empty(Work() + "/old"));
+  // Files that the experiment names are inputs, too.
+  fs::copy(fs::path(DataDir()) / "hw_profiles/zoo/h100-80gb.textproto", Work() + "/p.textproto");
+  WriteChanged("h100-80gb", "p.textproto");
+  ExpectBadInput("$W/e.textproto --trace=$W/p.textproto", {"--trace", "hardware.profile"});
+}
+
+TEST_F(CliTest, DevicesAreWrittenInPlaceAndLinksAreFollowed) {
+  Write("e.textproto", kGpt);
+  fs::create_symlink("/dev/null", Work() + "/null");
+  fs::create_symlink("real", Work() + "/link");
+  ASSERT_EQ(Run("simulate $W/e.textproto --trace=$W/null").exit_code, 0);
+  ASSERT_EQ(Run("simulate $W/e.textproto --trace=$W/link").exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(Work() + "/null"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_TRUE(fs::is_symlink(Work() + "/link"));
+  EXPECT_GT(fs::file_size(Work() + "/real"), 1000U);
+}
+
+TEST_F(CliTest, TheComparisonsNameIsReserved) {
+  WriteChanged("small", "comparison");
+  Write("other.textproto", kGpt);
+  ExpectBadInput("$W/other.textproto $W/e.textproto", {"e.textproto", "comparison", "rename"});
+  EXPECT_EQ(Run("simulate $W/e.textproto --out=$W/out").exit_code, 0);  // nothing to collide with
+}
+
+TEST_F(CliTest, FilesAppearAllOrNone) {
+  Write("e.textproto", kGpt);
+  const std::string arguments = "simulate $W/e.textproto --out=$W/deep/out --trace=$W/t.pftrace";
+  const std::vector<std::string> before = Files();
+  // The trace, 100 KiB and more, is over the limit: blocks of 512 or 1024 bytes.
+  Result result = Run(arguments, "", "ulimit -f 40;");
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_THAT(result.err, AllOf(StartsWith("optimus: error: "), HasSubstr("File too large")));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+  EXPECT_EQ(Files(), before);
+  // A device that is full fails last of all, and takes the folder with it.
+  result = Run(absl::StrReplaceAll(arguments, {{"$W/t.pftrace", "/dev/full"}}));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("/dev/full: cannot write"));
+  EXPECT_EQ(Files(), before);
+}
+
+TEST_F(CliTest, NamesThatCannotBeFilesAreRefusedFirst) {
+  WriteChanged("small", std::string(250, 'n'));
+  ExpectBadInput("$W/e.textproto", {"--out", "262 bytes", "at most 255"});
+  Write("e.textproto", kGpt);
+  ExpectBadInput(absl::StrCat("$W/e.textproto --trace=$W/", std::string(256, 'n')),
+                 {"--trace", "256 bytes"});
+  fs::create_directories(Work() + "/out/small.pftrace");
+  ExpectBadInput("$W/e.textproto", {"--out", "small.pftrace", "is a folder"});
+}
+
+TEST_F(CliTest, NamesNeverControlTheTerminal) {
+  WriteChanged("small", R"(a\033[31m\nb\000)");
+  Result result = Run("simulate $W/e.textproto");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\\x1b[31m"));
+  result = Run("simulate $W/e.textproto examples/01_two_stage_1f1b.textproto");
+  EXPECT_THAT(result.out, HasSubstr("speed-up = step of a\\x1b[31m\\x0ab\\x00 / step"));
+  for (const char c : result.out) EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20);
+  WriteChanged("gpt-11b", R"(a\033\nb)");
+  ExpectBadInput("$W/e.textproto", {"a\\x1b\\x0ab"});
+  WriteChanged("gpt-11b", std::string(5000, 'x'));
+  result = Run("simulate $W/e.textproto");
+  EXPECT_LT(result.err.size(), 1100U);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("llm"), HasSubstr("x...x"), EndsWith("\n")));
+}
+
+TEST_F(CliTest, AFileNameThatIsNoTextStillGivesAScheduleThatCanBeRead) {
+  const std::string path = Write("\xff.textproto", absl::StrReplaceAll(kGpt, {{"small", ""}}));
+  Result result = Run("simulate $W/*.textproto --schedule=$W/s.schedule.pb");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  result = Run("simulate $W/s.schedule.pb --profile=h100-80gb");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(CliTest, AnEmptyDataFolderIsExplained) {
+  Write("e.textproto", kGpt);
+  const Result result = Run("simulate $W/e.textproto", "", "export OPTIMUS_DATA_DIR=/nowhere;");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("OPTIMUS_DATA_DIR"), HasSubstr("/nowhere/")));
+}
+
+TEST_F(CliTest, AnExperimentCanComeFromStandardInput) {
+  Write("e.textproto", kGpt);
+  const Result piped = Run("simulate /dev/stdin --json", "", "cat $W/e.textproto |");
+  ASSERT_EQ(piped.exit_code, 0) << piped.err;
+  EXPECT_EQ(Json::parse(piped.out)["experiment"], "small");
 }
 
 TEST_F(CliTest, OutMustBeAFolder) {

@@ -1,13 +1,16 @@
 #include "tools/command_line.h"
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/stubs/logging.h"
 #include "tools/command_reference.h"
 #include "tools/exit_codes.h"
 #include "tools/outputs.h"
@@ -95,8 +98,14 @@ int ParseAndRun(int argc, const char* const* argv) {
 }  // namespace
 
 int RunCommandLine(int argc, const char* const* argv) {
+  // A file over the shell's limit is an error of ours (EFBIG), not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  // Protobuf would print lines of its own beside our one error line.
+  google::protobuf::SetLogHandler(nullptr);
   try {
     return ParseAndRun(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return Fail(absl::ResourceExhaustedError("out of memory"));
   } catch (const std::exception& error) {
     return Fail(absl::InternalError(absl::StrCat("unexpected exception: ", error.what())));
   }

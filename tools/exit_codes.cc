@@ -2,8 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "tools/printable.h"
 
 namespace optimus::tools {
 
@@ -27,12 +26,9 @@ int ExitCode(const absl::Status& status) {
 }
 
 std::string ErrorLine(const absl::Status& status) {
-  std::vector<std::string> lines;
-  for (absl::string_view line : absl::StrSplit(status.message(), absl::ByAnyChar("\r\n"))) {
-    line = absl::StripAsciiWhitespace(line);
-    if (!line.empty()) lines.emplace_back(line);
-  }
-  return absl::StrCat("optimus: error: ", absl::StrJoin(lines, "; "), "\n");
+  constexpr std::size_t kLongest = 1000;
+  const absl::string_view message = absl::StripAsciiWhitespace(status.message());
+  return absl::StrCat("optimus: error: ", CutMiddle(Printable(message), kLongest), "\n");
 }
 
 }  // namespace optimus::tools

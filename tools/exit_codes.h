@@ -14,7 +14,8 @@ inline constexpr int kExitInternal = 3;     // our own bug, or an engine that st
 
 int ExitCode(const absl::Status& status);
 
-// "optimus: error: MESSAGE\n": always exactly one line.
+// "optimus: error: MESSAGE\n": always exactly one line, without control characters (Printable), and
+// of a message over 1000 bytes without its middle. Every error goes through here.
 std::string ErrorLine(const absl::Status& status);
 
 }  // namespace optimus::tools

@@ -2,26 +2,40 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/files.h"
+#include "base/staged_files.h"
 #include "base/status_macros.h"
+#include "tools/printable.h"
 
 namespace optimus::tools {
 namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status CheckDirectoryAccess(const std::string& flag, const std::string& path,
-                                  const fs::path& directory) {
-  if (access(directory.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+// `place` is where `path` is written: itself, or its folder.
+absl::Status CheckAccess(const std::string& flag, const std::string& path, const fs::path& place,
+                         int mode) {
+  if (access(place.c_str(), mode) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(flag, "=", path, ": cannot write in ",
-                                                 directory.string(), ": ", std::strerror(errno)));
+                                                 place.string(), ": ", std::strerror(errno)));
+}
+
+absl::Status CheckLength(const std::string& flag, const std::string& path) {
+  std::size_t longest = 0;
+  for (const fs::path& part : fs::path(path)) longest = std::max(longest, part.native().size());
+  if (longest <= NAME_MAX && path.size() < PATH_MAX) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, ": ", path, ": a name in it has ", longest, " bytes, all of it ", path.size(),
+      "; at most ", NAME_MAX, " and ", PATH_MAX - 1, " are possible; use a shorter name"));
 }
 
 }  // namespace
@@ -40,22 +54,34 @@ absl::Status WriteStdout(const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::Status CheckWritableFile(const std::string& flag, const std::string& path) {
+absl::Status CheckReplaceable(const std::string& flag, const std::string& path) {
+  OPTIMUS_RETURN_IF_ERROR(CheckLength(flag, path));
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, "=", path, ": is a folder; name a file in it"));
   }
-  fs::path folder = fs::path(path).parent_path();
+  return absl::OkStatus();
+}
+
+absl::Status CheckWritableFile(const std::string& flag, const std::string& path) {
+  OPTIMUS_RETURN_IF_ERROR(CheckReplaceable(flag, path));
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    return CheckAccess(flag, path, path, W_OK);  // a device or pipe is written where it is
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(const std::string target, FollowLinks(path));
+  fs::path folder = fs::path(target).parent_path();
   if (folder.empty()) folder = ".";
   if (!fs::is_directory(folder, ignored)) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, "=", path, ": no folder ", folder.string(), "; create it first"));
   }
-  return CheckDirectoryAccess(flag, path, folder);
+  return CheckAccess(flag, path, folder, W_OK | X_OK);
 }
 
 absl::Status CheckWritableDirectory(const std::string& flag, const std::string& directory) {
+  OPTIMUS_RETURN_IF_ERROR(CheckLength(flag, directory));
   std::error_code ignored;
   // The nearest ancestor that exists must be a folder that we may write in.
   fs::path existing = fs::absolute(directory, ignored).lexically_normal();
@@ -66,20 +92,30 @@ absl::Status CheckWritableDirectory(const std::string& flag, const std::string& 
     return absl::InvalidArgumentError(
         absl::StrCat(flag, "=", directory, ": ", existing.string(), " is not a folder"));
   }
-  return CheckDirectoryAccess(flag, directory, existing);
+  return CheckAccess(flag, directory, existing, W_OK | X_OK);
 }
 
-absl::Status WriteFiles(const std::string& directory, const std::vector<OutputFile>& files) {
-  if (!directory.empty()) {
-    std::error_code error;
-    fs::create_directories(directory, error);
-    if (error) {
-      return absl::UnavailableError(
-          absl::StrCat(directory, ": cannot create the folder: ", error.message()));
+absl::Status CheckOverwrites(const std::vector<NamedFile>& inputs,
+                             const std::vector<NamedFile>& outputs) {
+  std::map<std::string, const NamedFile*> readers;
+  for (const NamedFile& input : inputs) readers.emplace(FileIdentity(input.path), &input);
+  const NamedFile standard_output{"standard output", "/dev/stdout"};
+  std::map<std::string, const NamedFile*> writers = {
+      {FileIdentity(standard_output.path), &standard_output}};
+  for (const NamedFile& output : outputs) {
+    const std::string identity = FileIdentity(output.path);
+    if (identity.empty()) continue;
+    if (const auto reader = readers.find(identity); reader != readers.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(output.origin, " would overwrite an input: ", output.path, " is the ",
+                       reader->second->origin, " ", reader->second->path, "; give another name"));
     }
-  }
-  for (const OutputFile& file : files) {
-    OPTIMUS_RETURN_IF_ERROR(WriteFileAtomically(file.path, file.content));
+    const auto [writer, is_new] = writers.emplace(identity, &output);
+    if (!is_new) {
+      return absl::InvalidArgumentError(absl::StrCat(output.origin, " and ", writer->second->origin,
+                                                     " would both write ", output.path,
+                                                     "; give another name"));
+    }
   }
   return absl::OkStatus();
 }
@@ -97,7 +133,7 @@ Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void Progress::Show(const std::string& text) {
   if (!terminal_) return;
-  std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  std::fprintf(stderr, "\r\033[K%s", Printable(text).c_str());
   std::fflush(stderr);
   shown_ = true;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Where results go: standard output, and files that are whole or absent.
+// Where results go: checks of what a run reads and writes, standard output, progress.
 
 #include <string>
 #include <vector>
@@ -11,16 +11,21 @@ namespace optimus::tools {
 // Writes all of `text` to standard output. UNAVAILABLE if it is closed or full.
 absl::Status WriteStdout(const std::string& text);
 
-struct OutputFile {
-  std::string path, content;
-};
-
 // Said before any work: whether `path` can become a file, or `directory` a folder with files.
 absl::Status CheckWritableFile(const std::string& flag, const std::string& path);
+// Weaker, for a file in a folder that is made later: only that its name is no folder or too long.
+absl::Status CheckReplaceable(const std::string& flag, const std::string& path);
 absl::Status CheckWritableDirectory(const std::string& flag, const std::string& directory);
 
-// Each file atomically; `directory` (may be empty) is created first.
-absl::Status WriteFiles(const std::string& directory, const std::vector<OutputFile>& files);
+// A file that a run reads or writes, and what names it: "--trace", "FILE", "hardware.profile".
+struct NamedFile {
+  std::string origin, path;
+};
+
+// Refuses, naming both, an output that is an input, that is standard output, or that two flags
+// write, whatever links and spellings lead to it. Devices and pipes may be shared.
+absl::Status CheckOverwrites(const std::vector<NamedFile>& inputs,
+                             const std::vector<NamedFile>& outputs);
 
 // A file name made of `name`: letters, digits, '.', '-' and '_'; everything else becomes '_'.
 std::string FileName(const std::string& name);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/printable.h"
 #include "tools/text_table.h"
 
 namespace optimus::tools {
@@ -247,7 +248,7 @@ std::string ComparisonText(const std::vector<Report>& reports) {
     same_job &= report.gpus == reference.gpus && report.global_batch == reference.global_batch;
   }
   std::string out = table.Render();
-  absl::StrAppend(&out, "\nspeed-up = step of ", reference.experiment,
+  absl::StrAppend(&out, "\nspeed-up = step of ", Printable(reference.experiment),
                   " / step; compute, bubbles and optimizer are means over GPUs; memory is that of "
                   "the fullest stage\n");
   if (!same_job) {
@@ -257,8 +258,8 @@ std::string ComparisonText(const std::vector<Report>& reports) {
   }
   absl::StrAppend(&out, "fidelity:");
   for (const Report& report : reports) {
-    absl::StrAppend(&out, &report == &reports.front() ? " " : ", ", report.experiment, " ",
-                    report.fidelity);
+    absl::StrAppend(&out, &report == &reports.front() ? " " : ", ", Printable(report.experiment),
+                    " ", report.fidelity);
   }
   absl::StrAppend(&out, "\n", WallLine(wall_s, peak_memory_mib));
   return out;

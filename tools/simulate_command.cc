@@ -1,41 +1,58 @@
 #include "tools/simulate_command.h"
 
 #include <algorithm>
-#include <set>
 
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "schedule/ir/serialize.h"
 #include "sim/simgrid_runner.h"
 #include "tools/exit_codes.h"
+#include "tools/out_of_memory.h"
 #include "tools/outputs.h"
 #include "tools/report_json.h"
 #include "tools/report_text.h"
+#include "tools/result_files.h"
 #include "tools/simulation.h"
-#include "traces/perfetto.h"
 
 namespace optimus::tools {
 namespace {
 
-absl::Status CheckFlags(const SimulateFlags& flags) {
-  if (flags.files.size() > 1 && !flags.trace.empty()) {
-    return absl::InvalidArgumentError(
-        "--trace names one file, but there are several experiments; use --out=DIR, which writes a "
-        "trace of each");
-  }
-  if (flags.files.size() > 1 && !flags.schedule.empty()) {
-    return absl::InvalidArgumentError(
-        "--schedule names one file, but there are several experiments; use --out=DIR, which writes "
-        "the schedule of each");
-  }
+constexpr char kFidelities[] = "auto|folded|group|gpu";
+
+absl::Status NamesOneFile(const std::string& flag, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, " names one file, but there are several experiments; use --out=DIR, which writes ",
+      what, " of each"));
+}
+
+absl::Status CheckScheduleFlags(const SimulateFlags& flags) {
   if (!flags.profile.empty() &&
       std::none_of(flags.files.begin(), flags.files.end(), IsScheduleFile)) {
     return absl::InvalidArgumentError(
-        "--profile is for schedule files (*.schedule.pb); an experiment names its profile in "
-        "hardware.profile");
+        absl::StrCat("--profile is for schedule files, whose names end in ", kScheduleEndings, "; ",
+                     flags.files.front(),
+                     " is taken for an experiment, which names its profile in hardware.profile"));
   }
+  if (!flags.schedule.empty() && !IsScheduleFile(flags.schedule)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--schedule=", flags.schedule, ": a schedule is only read again from a file ",
+                     "whose name ends in ", kScheduleEndings, "; give it such a name"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFlags(const SimulateFlags& flags) {
+  if (flags.files.size() > 1 && !flags.trace.empty()) return NamesOneFile("--trace", "a trace");
+  if (flags.files.size() > 1 && !flags.schedule.empty()) {
+    return NamesOneFile("--schedule", "the schedule");
+  }
+  if (!sim::ParseFidelity(flags.fidelity).ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--fidelity=", flags.fidelity, ": is none of ", kFidelities));
+  }
+  OPTIMUS_RETURN_IF_ERROR(CheckScheduleFlags(flags));
+  // What needs no experiment is said before the first is read.
   if (!flags.trace.empty()) {
     OPTIMUS_RETURN_IF_ERROR(CheckWritableFile("--trace", flags.trace));
   }
@@ -43,18 +60,6 @@ absl::Status CheckFlags(const SimulateFlags& flags) {
     OPTIMUS_RETURN_IF_ERROR(CheckWritableFile("--schedule", flags.schedule));
   }
   if (!flags.out.empty()) OPTIMUS_RETURN_IF_ERROR(CheckWritableDirectory("--out", flags.out));
-  return absl::OkStatus();
-}
-
-absl::Status CheckNames(const std::vector<Simulation>& simulations) {
-  std::set<std::string> names;
-  for (const Simulation& simulation : simulations) {
-    if (!names.insert(FileName(simulation.name())).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--out: two experiments are named ", simulation.name(),
-                       ", so one would overwrite the other's files; rename one"));
-    }
-  }
   return absl::OkStatus();
 }
 
@@ -67,10 +72,12 @@ absl::StatusOr<std::vector<Simulation>> PrepareAll(const SimulateFlags& flags, P
   std::vector<Simulation> simulations;
   for (const std::string& file : flags.files) {
     progress.Show(absl::StrCat("building ", file));
-    OPTIMUS_ASSIGN_OR_RETURN(Simulation simulation, Simulation::Prepare(file, options));
+    OPTIMUS_ASSIGN_OR_RETURN(Simulation simulation,
+                             CatchOutOfMemory(file, "building the step",
+                                              [&] { return Simulation::Prepare(file, options); }));
     simulations.push_back(std::move(simulation));
   }
-  if (!flags.out.empty()) OPTIMUS_RETURN_IF_ERROR(CheckNames(simulations));
+  OPTIMUS_RETURN_IF_ERROR(CheckResultFiles(flags, simulations));
   return simulations;
 }
 
@@ -78,55 +85,19 @@ absl::StatusOr<std::vector<Report>> RunAll(std::vector<Simulation>& simulations,
                                            Progress& progress) {
   std::vector<Report> reports;
   for (std::size_t i = 0; i < simulations.size(); ++i) {
+    Simulation& simulation = simulations[i];
     progress.Show(
-        absl::StrCat("simulating ", i + 1, "/", simulations.size(), " ", simulations[i].name()));
-    OPTIMUS_RETURN_IF_ERROR(simulations[i].Run());
-    OPTIMUS_ASSIGN_OR_RETURN(Report report, simulations[i].MakeReport());
+        absl::StrCat("simulating ", i + 1, "/", simulations.size(), " ", simulation.name()));
+    OPTIMUS_RETURN_IF_ERROR(
+        CatchOutOfMemory(simulation.path(), "simulating", [&] { return simulation.Run(); }));
+    OPTIMUS_ASSIGN_OR_RETURN(Report report, simulation.MakeReport());
     reports.push_back(std::move(report));
   }
   return reports;
 }
 
-absl::StatusOr<std::string> Trace(const Simulation& simulation) {
-  return traces::ToPerfetto(simulation.step().schedule, simulation.timeline());
-}
-
-// The files of --out: everything about every experiment.
-absl::Status WriteOutDirectory(const SimulateFlags& flags,
-                               const std::vector<Simulation>& simulations,
-                               const std::vector<Report>& reports, Progress& progress) {
-  std::vector<OutputFile> files;
-  std::vector<std::string> prefixes;
-  for (std::size_t i = 0; i < simulations.size(); ++i) {
-    prefixes.push_back(absl::StrCat(flags.out, "/", FileName(simulations[i].name())));
-    progress.Show(absl::StrCat("writing ", prefixes.back()));
-    files.push_back({prefixes.back() + ".result.json", ToJson({reports[i]})});
-    files.push_back({prefixes.back() + ".table.txt", FullText(reports[i])});
-    OPTIMUS_ASSIGN_OR_RETURN(std::string trace, Trace(simulations[i]));
-    files.push_back({prefixes.back() + ".pftrace", std::move(trace)});
-  }
-  if (reports.size() > 1) {
-    files.push_back({flags.out + "/comparison.result.json", ToJson(reports)});
-    files.push_back({flags.out + "/comparison.table.txt", ComparisonText(reports)});
-  }
-  OPTIMUS_RETURN_IF_ERROR(WriteFiles(flags.out, files));
-  for (std::size_t i = 0; i < simulations.size(); ++i) {
-    OPTIMUS_RETURN_IF_ERROR(
-        ir::WriteSchedule(prefixes[i] + ".schedule.pb", simulations[i].step().schedule));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status WriteNamedFiles(const SimulateFlags& flags, const Simulation& simulation) {
-  if (!flags.trace.empty()) {
-    OPTIMUS_ASSIGN_OR_RETURN(std::string trace, Trace(simulation));
-    OPTIMUS_RETURN_IF_ERROR(WriteFiles("", {{flags.trace, std::move(trace)}}));
-  }
-  if (!flags.schedule.empty()) {
-    OPTIMUS_RETURN_IF_ERROR(ir::WriteSchedule(flags.schedule, simulation.step().schedule));
-  }
-  return absl::OkStatus();
-}
+// CLI11's form of a check: what is wrong, or nothing.
+std::string NotEmpty(const std::string& value) { return value.empty() ? "is empty" : ""; }
 
 bool AllFit(const std::vector<Report>& reports) {
   return std::all_of(reports.begin(), reports.end(),
@@ -141,32 +112,42 @@ CLI::App* AddSimulateCommand(CLI::App& app, SimulateFlags& flags) {
       "Simulate one training step of each FILE: step time, MFU, where every GPU's time goes, "
       "memory. Several files are compared with the first.");
   command
-      ->add_option("FILE", flags.files,
-                   "An experiment (textproto), or a schedule (*.schedule.pb) with --profile")
+      ->add_option(
+          "FILE", flags.files,
+          "An experiment (textproto), or a schedule (*.schedule.pb, *.schedule.textproto) with "
+          "--profile")
       ->required()
+      ->check(NotEmpty)
       ->type_name("");
   command
       ->add_option("--fidelity", flags.fidelity,
                    "How much is simulated: folded (one data-parallel replica), group (one entity a "
                    "tensor-parallel group), gpu (every GPU), auto (the cheapest that is exact)")
-      ->type_name("auto|folded|group|gpu")
+      ->type_name(kFidelities)
       ->capture_default_str();
   command
       ->add_option("--profile", flags.profile,
                    "Hardware profile for schedule files: a name or a textproto")
+      ->check(NotEmpty)
       ->type_name("NAME");
   command->add_flag("--json", flags.json, "Print the same figures as JSON");
   command
       ->add_option("--trace", flags.trace,
                    "Write a Perfetto trace of one replica (open it in ui.perfetto.dev)")
+      ->check(NotEmpty)
       ->type_name("FILE.pftrace");
   command
       ->add_option("--schedule", flags.schedule,
-                   "Write the schedule that was run (binary; textproto if so named)")
+                   "Write the schedule that was run; the name ends in .schedule.pb (binary) or "
+                   ".schedule.textproto (text)")
+      ->check(NotEmpty)
       ->type_name("FILE.schedule.pb");
   command
-      ->add_option("--out", flags.out,
-                   "Write result, table, trace and schedule of every experiment into this folder")
+      ->add_option(
+          "--out", flags.out,
+          "Write result, table, trace and schedule of every experiment into this folder: all of "
+          "them, or after an error none")
+      ->check(NotEmpty)
       ->type_name("DIR");
   command->add_flag("--require-fit", flags.require_fit,
                     "Exit with 2 if a plan needs more memory than a GPU has");
@@ -179,10 +160,7 @@ absl::StatusOr<int> RunSimulate(const SimulateFlags& flags) {
   // Bad input of any file is found before the first simulation: nothing is left half done.
   OPTIMUS_ASSIGN_OR_RETURN(std::vector<Simulation> simulations, PrepareAll(flags, progress));
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<Report> reports, RunAll(simulations, progress));
-  if (!flags.out.empty()) {
-    OPTIMUS_RETURN_IF_ERROR(WriteOutDirectory(flags, simulations, reports, progress));
-  }
-  OPTIMUS_RETURN_IF_ERROR(WriteNamedFiles(flags, simulations.front()));
+  OPTIMUS_RETURN_IF_ERROR(WriteResultFiles(flags, simulations, reports, progress));
   progress.Clear();
   OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags.json           ? ToJson(reports)
                                       : reports.size() > 1 ? ComparisonText(reports)

@@ -10,6 +10,8 @@
 #include "base/status_macros.h"
 #include "schedule/ir/serialize.h"
 #include "schedule/ir/validate.h"
+#include "tools/outputs.h"
+#include "tools/printable.h"
 
 namespace optimus::tools {
 namespace {
@@ -25,7 +27,9 @@ absl::Status NameFile(const std::string& path, const absl::Status& status) {
 // The name of a file without folder and endings.
 std::string Stem(const std::string& path) {
   const std::string file = std::filesystem::path(path).filename().string();
-  return file.substr(0, file.find('.'));
+  const std::string stem = file.substr(0, file.find('.'));
+  // A name becomes a string of protobuf, which holds UTF-8 only; a file's name can be anything.
+  return Printable(stem) == stem ? stem : FileName(stem);
 }
 
 // Highest resident memory so far, of this process or of a child that it ran.
@@ -81,6 +85,7 @@ absl::StatusOr<Simulation> Simulation::Prepare(const std::string& path,
                                                const SimulationOptions& options) {
   const auto begin = Clock::now();
   Simulation simulation;
+  simulation.path_ = path;
   OPTIMUS_RETURN_IF_ERROR(NameFile(path, IsScheduleFile(path)
                                              ? simulation.PrepareSchedule(path, options.profile)
                                              : simulation.PrepareExperiment(path)));
@@ -104,7 +109,8 @@ absl::Status Simulation::Run() {
   sim::SimGridRunner runner(*costs_, options_);
   absl::StatusOr<ir::Timeline> timeline = runner.Run(step_.schedule);
   if (!timeline.ok()) {
-    return {timeline.status().code(), absl::StrCat(name_, ": ", timeline.status().message())};
+    return {timeline.status().code(),
+            absl::StrCat(path_, " (", name_, "): ", timeline.status().message())};
   }
   timeline_ = *std::move(timeline);
   elapsed_ += Clock::now() - begin;

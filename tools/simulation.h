@@ -22,6 +22,7 @@ struct SimulationOptions {
 };
 
 // "*.schedule.pb" and "*.schedule.textproto" hold a Schedule, every other file an Experiment.
+inline constexpr char kScheduleEndings[] = ".schedule.pb or .schedule.textproto";
 bool IsScheduleFile(const std::string& path);
 
 class Simulation {
@@ -32,6 +33,7 @@ class Simulation {
                                             const SimulationOptions& options);
   absl::Status Run();
 
+  const std::string& path() const { return path_; }
   const std::string& name() const { return name_; }
   const step::Step& step() const { return step_; }
   const ir::Timeline& timeline() const { return timeline_; }  // after Run
@@ -42,7 +44,7 @@ class Simulation {
   absl::Status PrepareExperiment(const std::string& path);
   absl::Status PrepareSchedule(const std::string& path, const std::string& profile);
 
-  std::string name_;
+  std::string path_, name_;
   std::unique_ptr<hw::ProfileCostModel> costs_;
   step::Step step_;
   sim::Options options_;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "tools/printable.h"
 
 namespace optimus::tools {
 namespace {
@@ -21,6 +22,11 @@ void AppendLine(const std::vector<std::string>& cells, const std::vector<Column>
 }
 
 }  // namespace
+
+void TextTable::AddRow(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = Printable(cell);
+  rows_.push_back(std::move(cells));
+}
 
 std::string TextTable::Render() const {
   std::vector<std::size_t> widths(columns_.size(), 0);
@@ -52,6 +58,7 @@ std::string Wrap(const std::string& text, int indent, int width) {
   std::string out, word;
   int column = indent;
   while (words >> word) {
+    word = Printable(word);
     const int length = static_cast<int>(word.size());
     if (column > indent && column + 1 + length > width) {
       absl::StrAppend(&out, "\n", std::string(static_cast<std::size_t>(indent), ' '));

@@ -14,8 +14,8 @@ struct Column {
 class TextTable {
  public:
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  // One cell a column.
-  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // One cell a column. Cells are made Printable: a newline in a name would break the table.
+  void AddRow(std::vector<std::string> cells);
   // Header lines, a line of dashes, rows; two spaces between columns, none at the end of a line.
   std::string Render() const;
 
@@ -25,7 +25,7 @@ class TextTable {
 };
 
 // Breaks `text` between words so that no line is longer than `width` where that is possible; lines
-// after the first start with `indent` spaces. No newline at the end.
+// after the first start with `indent` spaces. Words are made Printable. No newline at the end.
 std::string Wrap(const std::string& text, int indent, int width = 100);
 
 }  // namespace optimus::tools

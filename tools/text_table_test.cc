@@ -36,5 +36,12 @@ TEST(TextTableTest, WrapStaysWithinTheWidth) {
   }
 }
 
+TEST(TextTableTest, ControlCharactersDoNotBreakTheTable) {
+  TextTable table({{{"name"}, true}, {{"n"}, false}});
+  table.AddRow({"a\nb\x1b", "1"});
+  EXPECT_EQ(table.Render(), "name        n\n----------  -\na\\x0ab\\x1b  1\n");
+  EXPECT_EQ(Wrap("a \x1b[0m b", 0), "a \\x1b[0m b");
+}
+
 }  // namespace
 }  // namespace optimus::tools

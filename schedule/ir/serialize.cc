@@ -3,6 +3,7 @@
 #include "schedule/ir/serialize.h"
 
 #include <array>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,7 @@ absl::Status In(const std::string& path, const absl::Status& status) {
 }
 
 template <class Message>
-absl::Status Write(const std::string& path, Message message) {
+absl::StatusOr<std::string> Encode(const std::string& path, Message message) {
   message.set_end_of_file(kEndOfFile);
   std::string content;
   const bool ok = IsText(path) ? google::protobuf::TextFormat::PrintToString(message, &content)
@@ -34,6 +35,12 @@ absl::Status Write(const std::string& path, Message message) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": cannot be encoded; hint: a protobuf file holds at most 2 GiB"));
   }
+  return content;
+}
+
+template <class Message>
+absl::Status Write(const std::string& path, Message message) {
+  OPTIMUS_ASSIGN_OR_RETURN(const std::string content, Encode(path, std::move(message)));
   return WriteFileAtomically(path, content);
 }
 
@@ -70,6 +77,10 @@ absl::StatusOr<Value> Read(const std::string& path) {
 
 absl::Status WriteSchedule(const std::string& path, const Schedule& schedule) {
   return Write(path, ToProto(schedule));
+}
+
+absl::StatusOr<std::string> EncodeSchedule(const std::string& path, const Schedule& schedule) {
+  return Encode(path, ToProto(schedule));
 }
 
 absl::StatusOr<Schedule> ReadSchedule(const std::string& path) {

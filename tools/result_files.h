@@ -1,0 +1,25 @@
+#pragma once
+// The files of --out, --trace and --schedule: which ones, and writing all of them or none.
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/outputs.h"
+#include "tools/report.h"
+#include "tools/simulate_command.h"
+#include "tools/simulation.h"
+
+namespace optimus::tools {
+
+// Before any simulation: refuses names that collide or are too long, folders in the way, and files
+// that are also read or written twice.
+absl::Status CheckResultFiles(const SimulateFlags& flags,
+                              const std::vector<Simulation>& simulations);
+
+// `reports` are those of `simulations`, which have run. After an error no file is there that was
+// not there before, and none has changed.
+absl::Status WriteResultFiles(const SimulateFlags& flags,
+                              const std::vector<Simulation>& simulations,
+                              const std::vector<Report>& reports, Progress& progress);
+
+}  // namespace optimus::tools

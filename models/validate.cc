@@ -10,12 +10,17 @@
 namespace optimus::models {
 namespace {
 
-// Far above any model, low enough that no product of sizes leaves 64 bits.
+// Far above any model. Each alone; what their products may reach is bounded below, in double, so
+// that no count of parameters, bytes or picoseconds leaves 64 bits.
 constexpr std::int64_t kMaxWidth = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxFfn = std::int64_t{1} << 22;
 constexpr std::int64_t kMaxVocabulary = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxLayers = 1 << 14;
-constexpr double kMaxElements = 1e17;  // of one tensor of one micro-batch
+constexpr double kMaxParameters = 1e15;  // of the whole model
+constexpr double kMaxElements = 1e17;    // of one tensor of one micro-batch
+// Of one kernel on one GPU. 1e19 FLOP keep an H100 busy for hours; a layer of 16384 x 65536 reaches
+// it at 5 billion tokens.
+constexpr double kMaxKernelFlops = 1e19;
 
 absl::Status Bad(const ModelConfig& model, const std::string& text) {
   return absl::InvalidArgumentError(absl::StrCat("model '", model.name(), "': ", text));
@@ -52,29 +57,33 @@ absl::Status CheckSizes(const ModelConfig& model) {
                     kMaxVocabulary);
 }
 
+// proto3 enums are open: a file may hold any number.
+absl::Status CheckKind(const ModelConfig& model, const char* field, int value, bool known,
+                       const char* allowed) {
+  if (value == 0) return Bad(model, absl::StrCat(field, " is not set; use ", allowed));
+  if (known) return absl::OkStatus();
+  return Bad(model, absl::StrCat(field, ": unknown value ", value, "; use ", allowed));
+}
+
 absl::Status CheckKinds(const ModelConfig& model) {
-  switch (model.activation()) {
-    case ModelConfig::GELU:
-    case ModelConfig::SWIGLU:
-      break;
-    default:
-      return Bad(model, "activation is not set; use GELU or SWIGLU");
-  }
-  switch (model.attention()) {
-    case ModelConfig::CAUSAL:
-    case ModelConfig::FULL:
-      break;
-    default:
-      return Bad(model, "attention is not set; use CAUSAL or FULL");
-  }
-  switch (model.norm()) {
-    case ModelConfig::LAYER_NORM:
-    case ModelConfig::RMS_NORM:
-      break;
-    default:
-      return Bad(model, "norm is not set; use LAYER_NORM or RMS_NORM");
-  }
-  return absl::OkStatus();
+  OPTIMUS_RETURN_IF_ERROR(CheckKind(model, "activation", model.activation(),
+                                    ModelConfig::Activation_IsValid(model.activation()),
+                                    "GELU or SWIGLU"));
+  OPTIMUS_RETURN_IF_ERROR(CheckKind(model, "attention", model.attention(),
+                                    ModelConfig::Attention_IsValid(model.attention()),
+                                    "CAUSAL or FULL"));
+  return CheckKind(model, "norm", model.norm(), ModelConfig::Norm_IsValid(model.norm()),
+                   "LAYER_NORM or RMS_NORM");
+}
+
+// The count itself fits 64 bits for any fields in range.
+absl::Status CheckParameters(const ModelConfig& model) {
+  const auto parameters = static_cast<double>(CountParameters(model));
+  if (parameters <= kMaxParameters) return absl::OkStatus();
+  return Bad(model,
+             absl::StrCat("hidden_size ", model.hidden_size(), ", ffn_hidden_size ",
+                          model.ffn_hidden_size(), " and num_layers ", model.num_layers(), " make ",
+                          parameters, " parameters; at most ", kMaxParameters, " are supported"));
 }
 
 absl::Status CheckHeads(const ModelConfig& model) {
@@ -104,12 +113,27 @@ double LargestTensor(const ModelConfig& model, const LayerShape& shape) {
   return tokens * std::max(static_cast<double>(width), scores);
 }
 
+// FLOPs of the largest kernel on one GPU: a GEMM, or the attention core's backward (2.5 forwards
+// of 4 s^2 per head and channel).
+double LargestKernelFlops(const ModelConfig& model, const LayerShape& shape) {
+  const auto tokens =
+      static_cast<double>(shape.sequences) * static_cast<double>(shape.sequence_length);
+  const auto hidden = static_cast<double>(model.hidden_size());
+  const auto attention_width = static_cast<double>(HeadDim(model) * model.num_attention_heads());
+  const double widest = std::max({static_cast<double>(Fc1Width(model)), 3 * attention_width,
+                                  static_cast<double>(model.vocabulary_size())});
+  const double gemm = 2 * hidden * widest;
+  const double core = 2.5 * 4 * attention_width * static_cast<double>(shape.sequence_length);
+  return tokens * std::max(gemm, core) / shape.tensor_parallel;
+}
+
 }  // namespace
 
 absl::Status ValidateModel(const ModelConfig& model, int tensor_parallel) {
   OPTIMUS_RETURN_IF_ERROR(CheckSizes(model));
   OPTIMUS_RETURN_IF_ERROR(CheckKinds(model));
   OPTIMUS_RETURN_IF_ERROR(CheckHeads(model));
+  OPTIMUS_RETURN_IF_ERROR(CheckParameters(model));
   if (tensor_parallel < 1) {
     return Bad(model,
                absl::StrCat("tensor parallelism is ", tensor_parallel, "; it must be at least 1"));
@@ -149,6 +173,11 @@ absl::Status ValidateShape(const ModelConfig& model, const LayerShape& shape) {
   if (LargestTensor(model, shape) > kMaxElements) {
     return Bad(model, absl::StrCat("micro-batch of ", shape.sequences, " sequences of ",
                                    shape.sequence_length, " tokens is too large"));
+  }
+  if (const double flops = LargestKernelFlops(model, shape); flops > kMaxKernelFlops) {
+    return Bad(model, absl::StrCat("micro-batch of ", shape.sequences, " sequences of ",
+                                   shape.sequence_length, " tokens is too large: a kernel of ",
+                                   flops, " FLOP; at most ", kMaxKernelFlops, " are supported"));
   }
   return absl::OkStatus();
 }

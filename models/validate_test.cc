@@ -49,7 +49,13 @@ TEST(ValidateModel, NamesTheFieldAndHints) {
       {"head_dim", [](auto& m) { m.set_head_dim(-1); }, 1, "between 0 and"},
       {"vocabulary_size", [](auto& m) { m.set_vocabulary_size(-1); }, 1, "between 0 and"},
       {"max_position_embeddings", [](auto& m) { m.set_max_position_embeddings(-1); }, 1, "between"},
-      {"activation", [](auto& m) { m.clear_activation(); }, 1, "GELU or SWIGLU"},
+      {"activation is not set", [](auto& m) { m.clear_activation(); }, 1, "GELU or SWIGLU"},
+      {"activation: unknown value 99",
+       [](auto& m) { m.set_activation(static_cast<ModelConfig::Activation>(99)); }, 1, "or SWIGLU"},
+      {"attention: unknown value -1",
+       [](auto& m) { m.set_attention(static_cast<ModelConfig::Attention>(-1)); }, 1, "or FULL"},
+      {"norm: unknown value 3", [](auto& m) { m.set_norm(static_cast<ModelConfig::Norm>(3)); }, 1,
+       "or RMS_NORM"},
       {"attention", [](auto& m) { m.clear_attention(); }, 1, "CAUSAL or FULL"},
       {"norm", [](auto& m) { m.clear_norm(); }, 1, "LAYER_NORM or RMS_NORM"},
       {"set head_dim", [](auto& m) { m.set_head_dim(0), m.set_hidden_size(1000); }, 1,
@@ -69,6 +75,36 @@ TEST(ValidateModel, NamesTheFieldAndHints) {
     bad.spoil(model);
     ExpectRefused(ValidateModel(model, bad.tensor_parallel), bad.field, bad.hint);
   }
+}
+
+ModelConfig Large(std::int64_t hidden, std::int64_t ffn, int layers) {
+  ModelConfig model = SmallLlama();
+  model.set_hidden_size(hidden);
+  model.set_ffn_hidden_size(ffn);
+  model.set_num_layers(layers);
+  model.set_head_dim(hidden / model.num_attention_heads());
+  return model;
+}
+
+// Every field at its own limit, but 2e17 parameters: their optimizer traffic leaves 64 bits.
+TEST(ValidateModel, BoundsTheParametersOfAllLayersTogether) {
+  ExpectRefused(ValidateModel(Large(1 << 20, 1 << 22, 1 << 14), 8), "num_layers 16384",
+                "at most 1e+15");
+  EXPECT_TRUE(ValidateModel(Large(1 << 20, 1 << 22, 32), 8).ok());
+  EXPECT_TRUE(ValidateModel(Large(1 << 13, 1 << 15, 1 << 14), 8).ok());
+}
+
+TEST(ValidateShape, BoundsTheFlopsOfAKernel) {
+  const ModelConfig model = Large(1 << 20, 1 << 22, 16);
+  // 2 * hidden * (2 * ffn) * tokens / 8, SwiGLU.
+  EXPECT_TRUE(ValidateShape(model, Shape(2048, 2048, 8)).ok());
+  ExpectRefused(ValidateShape(model, Shape(4096, 2048, 8)), "4096 sequences of 2048 tokens",
+                "FLOP; at most");
+  // Attention grows with the square of the sequence.
+  const ModelConfig small = SmallLlama();
+  EXPECT_TRUE(ValidateShape(small, Shape(1, 1 << 20, 8)).ok());
+  ExpectRefused(ValidateShape(small, Shape(1, std::int64_t{1} << 26, 1)), "67108864 tokens",
+                "at most");
 }
 
 TEST(ValidateShape, RefusesWhatDoesNotSplitOrFit) {

@@ -1,6 +1,7 @@
 #include "schedule/step/check.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -13,8 +14,26 @@ namespace {
 constexpr int kDefaultNodesPerLeaf = 32;
 // Tags hold layers and chunks in 16 bits; a profiled virtual stage is tagged as one layer.
 constexpr std::int64_t kMaxVirtualStages = 30000;
-// Beyond this a Schedule would need many gigabytes; no real step comes near it.
+// Beyond this the order alone would take hundreds of megabytes; no real step comes near it.
 constexpr double kMaxSlots = 4e6;
+// Tags hold modules and slices in 16 bits too.
+constexpr int kMaxEncoders = 64;
+constexpr std::int64_t kMaxSlices = 4096;
+// One hour for a micro-batch. With the largest slow-down still less than half of 2^63 ps.
+constexpr double kMaxMilliseconds = 3.6e6;
+constexpr double kMaxSlowDown = 1000;
+constexpr double kMaxOversubscription = 1e6;
+// A step of more tokens than any model was ever trained on in all.
+constexpr double kMaxTokens = 1e15;
+
+std::int64_t SequencesPerMicroBatch(const Experiment& experiment, const Encoder& encoder) {
+  return std::int64_t{encoder.sequences_per_sample()} * experiment.batch().micro_batch();
+}
+
+bool FitsInt32(std::int64_t value) {
+  return value >= std::numeric_limits<std::int32_t>::min() &&
+         value <= std::numeric_limits<std::int32_t>::max();
+}
 
 absl::Status Bad(const std::string& field, const std::string& problem, const std::string& hint) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem, "; ", hint));
@@ -31,10 +50,39 @@ absl::Status CheckNotNegative(const std::string& field, std::int64_t value) {
 }
 
 absl::Status CheckMilliseconds(const std::string& field, double value, bool zero_allowed) {
+  if (value > kMaxMilliseconds) {
+    return Bad(field, absl::StrCat(value, " is too large"),
+               absl::StrCat("at most ", kMaxMilliseconds, " ms (an hour)"));
+  }
   if (std::isfinite(value) && (value > 0 || (zero_allowed && value == 0))) return absl::OkStatus();
   return Bad(
       field, absl::StrCat("is ", value, " ms"),
       zero_allowed ? "it must be a finite time, 0 or more" : "it must be a finite time above 0");
+}
+
+// proto3 enums are open: a file may hold any number.
+absl::Status CheckKnown(const std::string& field, int value, bool known,
+                        const std::string& allowed) {
+  if (known) return absl::OkStatus();
+  return Bad(field, absl::StrCat("unknown value ", value), "use " + allowed);
+}
+
+// As CheckKnown, for an enum whose 0 means that nothing was chosen.
+absl::Status CheckChosen(const std::string& field, int value, bool known,
+                         const std::string& allowed) {
+  if (value == 0) return Bad(field, "is missing", "use " + allowed);
+  return CheckKnown(field, value, known, allowed);
+}
+
+// `sequences` a sample. In double: the product may not fit 63 bits.
+absl::Status CheckTokens(const std::string& field, const Experiment& experiment,
+                         std::int64_t sequences, std::int64_t length) {
+  const double tokens = static_cast<double>(experiment.batch().global_batch()) *
+                        static_cast<double>(sequences) * static_cast<double>(length);
+  if (tokens <= kMaxTokens) return absl::OkStatus();
+  return Bad(field,
+             absl::StrCat(length, " makes ", tokens, " tokens a step, more than ", kMaxTokens),
+             "use shorter sequences or a smaller global batch");
 }
 
 absl::Status CheckSlowGpus(const Hardware& hardware) {
@@ -46,9 +94,10 @@ absl::Status CheckSlowGpus(const Hardware& hardware) {
       return Bad(field + ".rank", absl::StrCat("is ", slow.rank()),
                  absl::StrCat("ranks go from 0 to ", hardware.gpus() - 1));
     }
-    if (!std::isfinite(slow.factor()) || slow.factor() <= 0) {
+    if (!(slow.factor() > 0 && slow.factor() <= kMaxSlowDown)) {
       return Bad(field + ".factor", absl::StrCat("is ", slow.factor()),
-                 "kernel times are multiplied by it: it must be above 0, 1 changes nothing");
+                 absl::StrCat("kernel times are multiplied by it: it must be above 0 and at most ",
+                              kMaxSlowDown, ", 1 changes nothing"));
     }
     if (!seen.insert(slow.rank()).second) {
       return Bad(field + ".rank", absl::StrCat(slow.rank(), " is listed twice"), "keep one entry");
@@ -80,9 +129,11 @@ absl::Status CheckHardware(const Experiment& experiment) {
                "make the plan smaller or the cluster larger (0: as large as the plan)");
   }
   OPTIMUS_RETURN_IF_ERROR(CheckPositive("hardware.nodes_per_leaf", hardware.nodes_per_leaf()));
-  if (!std::isfinite(hardware.oversubscription()) || hardware.oversubscription() < 1) {
+  if (!(hardware.oversubscription() >= 1 && hardware.oversubscription() <= kMaxOversubscription)) {
     return Bad("hardware.oversubscription", absl::StrCat("is ", hardware.oversubscription()),
-               "uplinks are 1 : oversubscription; 1 (or 0) means none, 2 means half");
+               absl::StrCat("uplinks are 1 : oversubscription; 1 (or 0) means none, 2 means half, "
+                            "at most ",
+                            kMaxOversubscription));
   }
   return CheckSlowGpus(hardware);
 }
@@ -94,6 +145,9 @@ absl::Status CheckBatch(const Experiment& experiment) {
   if (!experiment.has_profiled()) {
     OPTIMUS_RETURN_IF_ERROR(CheckPositive("batch.sequence_length", batch.sequence_length()));
   }
+  OPTIMUS_RETURN_IF_ERROR(CheckNotNegative("batch.sequence_length", batch.sequence_length()));
+  OPTIMUS_RETURN_IF_ERROR(
+      CheckTokens("batch.sequence_length", experiment, 1, batch.sequence_length()));
   const std::int64_t per_turn =
       std::int64_t{experiment.plan().data_parallel()} * batch.micro_batch();
   if (batch.global_batch() % per_turn != 0) {
@@ -116,6 +170,27 @@ absl::Status CheckBatch(const Experiment& experiment) {
   return absl::OkStatus();
 }
 
+// `sequences` of a micro-batch; its slices are tagged with their number.
+absl::Status CheckSlices(const Experiment& experiment, int index, std::int64_t sequences) {
+  const Encoder& encoder = experiment.encoders(index);
+  const std::string field = absl::StrCat("encoders[", index, "].sequences_per_slice");
+  OPTIMUS_RETURN_IF_ERROR(CheckPositive(field, encoder.sequences_per_slice()));
+  if (sequences % encoder.sequences_per_slice() != 0) {
+    return Bad(field,
+               absl::StrCat(encoder.sequences_per_slice(), " does not divide the ", sequences,
+                            " sequences of a micro-batch (", experiment.batch().micro_batch(),
+                            " samples * ", encoder.sequences_per_sample(), ")"),
+               "use a divisor, or 0 for the whole micro-batch");
+  }
+  const std::int64_t slices = sequences / encoder.sequences_per_slice();
+  if (slices <= kMaxSlices) return absl::OkStatus();
+  return Bad(
+      field,
+      absl::StrCat(encoder.sequences_per_slice(), " cuts the ", sequences,
+                   " sequences of a micro-batch into ", slices, " slices, more than ", kMaxSlices),
+      "use larger slices, or 0 for the whole micro-batch");
+}
+
 absl::Status CheckEncoder(const Experiment& experiment, int index) {
   const Encoder& encoder = experiment.encoders(index);
   const std::string field = absl::StrCat("encoders[", index, "]");
@@ -125,18 +200,17 @@ absl::Status CheckEncoder(const Experiment& experiment, int index) {
   OPTIMUS_RETURN_IF_ERROR(
       CheckPositive(field + ".sequences_per_sample", encoder.sequences_per_sample()));
   OPTIMUS_RETURN_IF_ERROR(CheckPositive(field + ".sequence_length", encoder.sequence_length()));
-  OPTIMUS_RETURN_IF_ERROR(
-      CheckPositive(field + ".sequences_per_slice", encoder.sequences_per_slice()));
-  const std::int64_t sequences =
-      std::int64_t{experiment.batch().micro_batch()} * encoder.sequences_per_sample();
-  if (sequences % encoder.sequences_per_slice() != 0) {
-    return Bad(field + ".sequences_per_slice",
-               absl::StrCat(encoder.sequences_per_slice(), " does not divide the ", sequences,
-                            " sequences of a micro-batch (", experiment.batch().micro_batch(),
-                            " samples * ", encoder.sequences_per_sample(), ")"),
-               "use a divisor, or 0 for the whole micro-batch");
+  OPTIMUS_RETURN_IF_ERROR(CheckTokens(field + ".sequence_length", experiment,
+                                      encoder.sequences_per_sample(), encoder.sequence_length()));
+  const std::int64_t sequences = SequencesPerMicroBatch(experiment, encoder);
+  if (!FitsInt32(sequences)) {
+    return Bad(field + ".sequences_per_sample",
+               absl::StrCat(encoder.sequences_per_sample(), " * micro_batch ",
+                            experiment.batch().micro_batch(), " = ", sequences,
+                            " sequences do not fit 32 bits"),
+               "use fewer sequences or smaller micro-batches");
   }
-  return absl::OkStatus();
+  return CheckSlices(experiment, index, sequences);
 }
 
 absl::Status CheckModels(const Experiment& experiment) {
@@ -158,6 +232,10 @@ absl::Status CheckModels(const Experiment& experiment) {
   if (experiment.llm().empty()) {
     return Bad("llm", "is missing", "name a model, for example \"gpt-175b\", or give profiled");
   }
+  if (experiment.encoders_size() > kMaxEncoders) {
+    return Bad("encoders", absl::StrCat("there are ", experiment.encoders_size()),
+               absl::StrCat("at most ", kMaxEncoders, " are supported"));
+  }
   for (int i = 0; i < experiment.encoders_size(); ++i) {
     OPTIMUS_RETURN_IF_ERROR(CheckEncoder(experiment, i));
   }
@@ -166,10 +244,9 @@ absl::Status CheckModels(const Experiment& experiment) {
 
 absl::Status CheckPipelineSchedule(const Plan& plan) {
   const bool interleaved = plan.schedule() == Plan::INTERLEAVED;
-  if (!Plan::PipelineSchedule_IsValid(plan.schedule()) ||
-      plan.schedule() == Plan::PIPELINE_SCHEDULE_UNSPECIFIED) {
-    return Bad("plan.schedule", "is missing", "use GPIPE, ONE_F_ONE_B or INTERLEAVED");
-  }
+  OPTIMUS_RETURN_IF_ERROR(CheckChosen("plan.schedule", plan.schedule(),
+                                      Plan::PipelineSchedule_IsValid(plan.schedule()),
+                                      "GPIPE, ONE_F_ONE_B or INTERLEAVED"));
   if (!interleaved && plan.model_chunks() > 1) {
     return Bad(
         "plan.model_chunks",
@@ -183,10 +260,9 @@ absl::Status CheckPipelineSchedule(const Plan& plan) {
   if (!interleaved && plan.micro_batch_group() != 0) {
     return Bad("plan.micro_batch_group", "is set without INTERLEAVED", "remove it");
   }
-  if (!Plan::WarmUp_IsValid(plan.warm_up())) {
-    return Bad("plan.warm_up", absl::StrCat("unknown value ", static_cast<int>(plan.warm_up())),
-               "use MEGATRON, DEFERRED or BEST");
-  }
+  OPTIMUS_RETURN_IF_ERROR(CheckKnown("plan.warm_up", plan.warm_up(),
+                                     Plan::WarmUp_IsValid(plan.warm_up()),
+                                     "MEGATRON, DEFERRED or BEST"));
   if (!interleaved && plan.warm_up() != Plan::MEGATRON) {
     return Bad("plan.warm_up",
                absl::StrCat(Plan::WarmUp_Name(plan.warm_up()), " without INTERLEAVED"),
@@ -202,10 +278,10 @@ absl::Status CheckLayout(const Experiment& experiment) {
     return Bad("plan.layout", "is set for profiled stages",
                "remove it: a profiled stage's time is split evenly over its model chunks");
   }
-  if (!Plan::Layout_IsValid(plan.layout()) || plan.layout() == Plan::LAYOUT_UNSPECIFIED) {
-    return Bad("plan.layout", "is missing",
-               "use EQUAL_LAYERS, BALANCED, EXPLICIT, ENCODER_IN_STAGE_0 or LAYER_COUNTS");
-  }
+  OPTIMUS_RETURN_IF_ERROR(CheckChosen("plan.layout", plan.layout(),
+                                      Plan::Layout_IsValid(plan.layout()),
+                                      "EQUAL_LAYERS, BALANCED, EXPLICIT, ENCODER_IN_STAGE_0 or "
+                                      "LAYER_COUNTS"));
   if ((plan.layout() == Plan::EXPLICIT) != !plan.layout_string().empty()) {
     return Bad("plan.layout_string",
                plan.layout_string().empty() ? "is missing for layout EXPLICIT"
@@ -240,15 +316,13 @@ absl::Status CheckPlan(const Experiment& experiment) {
   }
   OPTIMUS_RETURN_IF_ERROR(CheckPipelineSchedule(plan));
   OPTIMUS_RETURN_IF_ERROR(CheckLayout(experiment));
-  if (!Plan::Recompute_IsValid(plan.recompute())) {
-    return Bad("plan.recompute", absl::StrCat("unknown value ", static_cast<int>(plan.recompute())),
-               "use RECOMPUTE_NONE, RECOMPUTE_SELECTIVE or RECOMPUTE_FULL");
-  }
-  if (!Plan::DataParallelCommunication_IsValid(plan.dp_communication())) {
-    return Bad("plan.dp_communication",
-               absl::StrCat("unknown value ", static_cast<int>(plan.dp_communication())),
-               "use DP_EXPOSED or DP_OVERLAPPED");
-  }
+  OPTIMUS_RETURN_IF_ERROR(CheckKnown("plan.recompute", plan.recompute(),
+                                     Plan::Recompute_IsValid(plan.recompute()),
+                                     "RECOMPUTE_NONE, RECOMPUTE_SELECTIVE or RECOMPUTE_FULL"));
+  OPTIMUS_RETURN_IF_ERROR(
+      CheckKnown("plan.dp_communication", plan.dp_communication(),
+                 Plan::DataParallelCommunication_IsValid(plan.dp_communication()),
+                 "DP_EXPOSED or DP_OVERLAPPED"));
   if (experiment.has_profiled() && !plan.no_optimizer()) {
     return Bad("plan.no_optimizer", "is false for profiled stages",
                "set it: stages without a model have no parameters to update");
@@ -270,10 +344,9 @@ void FillDefaults(Experiment& experiment) {
   }
   for (Encoder& encoder : *experiment.mutable_encoders()) {
     if (encoder.sequences_per_slice() != 0) continue;
-    const std::int64_t all =
-        std::int64_t{encoder.sequences_per_sample()} * experiment.batch().micro_batch();
-    // Out of range only for sizes that the check refuses anyway.
-    encoder.set_sequences_per_slice(static_cast<std::int32_t>(all));
+    const std::int64_t all = SequencesPerMicroBatch(experiment, encoder);
+    // The check refuses what does not fit.
+    if (FitsInt32(all)) encoder.set_sequences_per_slice(static_cast<std::int32_t>(all));
   }
 }
 

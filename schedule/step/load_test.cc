@@ -101,6 +101,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"gpus: 64", "gpus: 64 cluster_gpus: -1", "hardware.cluster_gpus", "-1"},
         BadInput{"gpus: 64", "gpus: 64 oversubscription: 0.5", "hardware.oversubscription", "1 :"},
         BadInput{"gpus: 64", "gpus: 64 oversubscription: nan", "hardware.oversubscription", "1 :"},
+        BadInput{"gpus: 64", "gpus: 64 oversubscription: inf", "hardware.oversubscription",
+                 "at most"},
+        BadInput{"gpus: 64", "gpus: 64 oversubscription: 1.1e6", "hardware.oversubscription",
+                 "at most 1e+06"},
+        BadInput{"gpus: 64", "gpus: 64 slow_gpus { rank: 3 factor: 1001 }",
+                 "hardware.slow_gpus[0].factor: is 1001", "at most 1000"},
+        BadInput{"gpus: 64", "gpus: 64 slow_gpus { rank: 3 factor: nan }",
+                 "hardware.slow_gpus[0].factor: is nan", "above 0"},
         BadInput{"gpus: 64", "gpus: 64 nodes_per_leaf: -2", "hardware.nodes_per_leaf", "1 or more"},
         BadInput{"gpus: 64", "gpus: 64 slow_gpus { rank: 64 factor: 2 }",
                  "hardware.slow_gpus[0].rank", "0 to 63"},
@@ -126,6 +134,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"micro_batch: 2 ", "micro_batch: 0 ", "batch.micro_batch", "1 or more"},
         BadInput{"micro_batch: 2 sequence_length: 2048", "micro_batch: 2 sequence_length: 0",
                  "batch.sequence_length", "1 or more"},
+        BadInput{"micro_batch: 2 sequence_length: 2048",
+                 "micro_batch: 2 sequence_length: 9223372036854775800",
+                 "batch.sequence_length: 9223372036854775800", "tokens a step"},
+        BadInput{"micro_batch: 2 sequence_length: 2048",
+                 "micro_batch: 2 sequence_length: 17179869184",
+                 "batch.sequence_length: model 'gpt-11b'", "too large"},
         BadInput{"micro_batch: 2 sequence_length: 2048", "micro_batch: 2 sequence_length: 2047",
                  "batch.sequence_length", "sequence"}));
 
@@ -150,6 +164,11 @@ INSTANTIATE_TEST_SUITE_P(
                  "encoders[0].sequences_per_slice", "does not divide the 8 sequences"},
         BadInput{"sequences_per_slice: 2", "sequences_per_slice: -2",
                  "encoders[0].sequences_per_slice", "1 or more"},
+        BadInput{"sequences_per_sample: 4", "sequences_per_sample: 8194",
+                 "encoders[0].sequences_per_slice: 2 cuts the 16388 sequences",
+                 "8194 slices, more than 4096"},
+        BadInput{"4 sequence_length: 2048", "4 sequence_length: 9000000000000000000",
+                 "encoders[0].sequence_length", "tokens a step"},
         BadInput{"llm: \"gpt-11b\"", "llm: \"gpt-11b\" profiled { forward_ms: 1 backward_ms: 2 }",
                  "plan.layout", "profiled"}));
 
@@ -157,6 +176,14 @@ INSTANTIATE_TEST_SUITE_P(
     Plans, LoadExperimentRefuses,
     ::testing::Values(
         BadInput{"schedule: INTERLEAVED", "", "plan.schedule: is missing", "ONE_F_ONE_B"},
+        BadInput{"schedule: INTERLEAVED", "schedule: 99", "plan.schedule: unknown value 99",
+                 "INTERLEAVED"},
+        BadInput{"layout: EQUAL_LAYERS", "layout: 99", "plan.layout: unknown value 99", "BALANCED"},
+        BadInput{"RECOMPUTE_FULL", "99", "plan.recompute: unknown value 99", "RECOMPUTE_NONE"},
+        BadInput{"recompute: RECOMPUTE_FULL", "warm_up: -1", "plan.warm_up: unknown value -1",
+                 "DEFERRED"},
+        BadInput{"recompute: RECOMPUTE_FULL", "dp_communication: 2",
+                 "plan.dp_communication: unknown value 2", "DP_OVERLAPPED"},
         BadInput{"schedule: INTERLEAVED", "schedule: ONE_F_ONE_B", "plan.model_chunks",
                  "only INTERLEAVED"},
         BadInput{"model_chunks: 2", "model_chunks: 1", "plan.model_chunks", "ONE_F_ONE_B"},
@@ -165,10 +192,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"model_chunks: 2\n  schedule: INTERLEAVED", "schedule: GPIPE warm_up: BEST",
                  "plan.warm_up", "remove"},
         BadInput{"model_chunks: 2", "model_chunks: 2 micro_batch_group: 3",
-                 "plan.schedule: micro_batch_group: 3", "[4, 8]"},
-        BadInput{"global_batch: 32", "global_batch: 40", "plan.schedule: micro_batch_group",
+                 ": plan.micro_batch_group: 3", "[4, 8]"},
+        BadInput{"global_batch: 32", "global_batch: 40", ": plan.micro_batch_group: 10 micro",
                  "allowed"},
-        BadInput{"global_batch: 32", "global_batch: 8", "plan.schedule: micro-batches: 2",
+        BadInput{"global_batch: 32", "global_batch: 8", ": batch.global_batch: micro-batches: 2",
                  "at least one micro-batch per pipeline stage"},
         BadInput{"layout: EQUAL_LAYERS", "", "plan.layout: is missing", "BALANCED"},
         BadInput{"model_chunks: 2", "model_chunks: 5", "plan.layout", "128"},
@@ -189,6 +216,30 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"layout: EQUAL_LAYERS", "layout: EQUAL_LAYERS layer_counts: [128]",
                  "plan.layer_counts: is set", "LAYER_COUNTS"}));
 
+// 5242880 * 1024 sequences are 5 * 2^30: in 32 bits they were 5 slices of 2^30.
+TEST(LoadExperiment, DoesNotWrapTheSequencesOfAMicroBatch) {
+  const std::string text = absl::StrReplaceAll(
+      kGood, {{"sequences_per_slice: 2", ""},
+              {"sequences_per_sample: 4 sequence_length: 2048",
+               "sequences_per_sample: 5242880 sequence_length: 8"},
+              {"global_batch: 32 micro_batch: 2", "global_batch: 16384 micro_batch: 1024"}});
+  const auto result = LoadText(text);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(std::string(result.status().message()),
+              HasSubstr("encoders[0].sequences_per_sample: 5242880 * micro_batch 1024 = 5368709120 "
+                        "sequences do not fit 32 bits"));
+}
+
+TEST(LoadExperiment, RefusesMoreEncodersThanTagsCount) {
+  std::string many;
+  for (int i = 0; i < 64; ++i) {
+    many += "encoders { model: \"vit-5b\" sequences_per_sample: 1 sequence_length: 8 }\n";
+  }
+  const auto result = LoadText(kGood + many);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("encoders: there are 65"));
+}
+
 TEST(LoadExperiment, RefusesEncoderLayoutWithoutEncoder) {
   const std::string text =
       std::regex_replace(absl::StrReplaceAll(kGood, {{"EQUAL_LAYERS", "ENCODER_IN_STAGE_0"}}),
@@ -207,13 +258,20 @@ TEST(LoadExperiment, RefusesBadProfiledStages) {
   const std::vector<std::pair<std::string, std::string>> changes = {
       {"forward_ms: 1", "forward_ms: 0"},
       {"backward_ms: 2", "backward_ms: -2"},
-      {"backward_ms: 2", "backward_ms: inf"},
       {"backward_ms: 2", "backward_ms: 2 weight_ms: -1"},
       {"backward_ms: 2", "backward_ms: 2 communication_ms: nan"}};
   for (const auto& [from, to] : changes) {
     const auto result = LoadText(absl::StrReplaceAll(good, {{from, to}}));
     ASSERT_FALSE(result.ok()) << to;
     EXPECT_THAT(std::string(result.status().message()), HasSubstr("_ms: is ")) << to;
+  }
+  for (const char* large : {"4e9", "inf", "3.7e6"}) {
+    const auto result = LoadText(
+        absl::StrReplaceAll(good, {{"forward_ms: 1", absl::StrCat("forward_ms: ", large)}}));
+    ASSERT_FALSE(result.ok()) << large;
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr("profiled.forward_ms: "))
+        << large;
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr("is too large; at most"));
   }
   const auto optimizer = LoadText(absl::StrReplaceAll(good, {{"no_optimizer: true", ""}}));
   ASSERT_FALSE(optimizer.ok());

@@ -2,13 +2,25 @@
 
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "schedule/pipeline/gpipe.h"
 #include "schedule/pipeline/interleaved.h"
 #include "schedule/pipeline/one_f_one_b.h"
 #include "schedule/step/check.h"
 
 namespace optimus::step {
+namespace {
+
+// The pipeline's errors begin with the name of its own parameter; the user knows the field that it
+// was made from.
+absl::Status InField(const absl::Status& status) {
+  const std::string message(status.message());
+  std::string prefix = "plan.schedule: ";
+  if (message.rfind("micro_batch_group: ", 0) == 0) prefix = "plan.";
+  if (message.rfind("micro-batches: ", 0) == 0) prefix = "batch.global_batch: ";
+  return absl::Status(status.code(), prefix + message);
+}
+
+}  // namespace
 
 absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline::WarmUp warm_up) {
   const Plan& plan = experiment.plan();
@@ -29,8 +41,7 @@ absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline
                                      .warm_up = warm_up});
   }
   if (order.ok()) return order;
-  return absl::Status(order.status().code(),
-                      absl::StrCat("plan.schedule: ", std::string(order.status().message())));
+  return InField(order.status());
 }
 
 }  // namespace optimus::step

@@ -7,8 +7,9 @@
 
 namespace optimus::step {
 
-// `experiment` must have passed CheckExperiment. INVALID_ARGUMENT "plan.schedule: ..." where the
-// number of micro-batches does not suit the schedule (interleaved groups).
+// `experiment` must have passed CheckExperiment. INVALID_ARGUMENT "field: ..." where the
+// number of micro-batches does not suit the schedule (batch.global_batch) or its groups
+// (plan.micro_batch_group).
 absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline::WarmUp warm_up);
 
 }  // namespace optimus::step

@@ -10,6 +10,7 @@
 #include "schedule/ir/critical_path.h"
 #include "schedule/step/check.h"
 #include "schedule/step/layout.h"
+#include "schedule/step/limits.h"
 #include "schedule/step/lower.h"
 #include "schedule/step/make_order.h"
 #include "schedule/step/memory.h"
@@ -139,9 +140,11 @@ absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
     step.schedule.modules.push_back({module.name, module.config.num_layers(), module.frozen});
   }
   const BlockTable blocks(stack, step.schedule);
+  OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, stack, blocks));
   std::vector<Picoseconds> layer_times;
   if (plan.layout() == Plan::BALANCED) {
     layer_times = LayerTimes(stack, blocks, step.schedule, costs);
+    OPTIMUS_RETURN_IF_ERROR(CheckLayerTimes(layer_times));
   }
   OPTIMUS_ASSIGN_OR_RETURN(const ItemRanges ranges, LayOut(plan, stack, layer_times));
   const std::vector<VirtualStage> virtual_stages =
@@ -162,6 +165,7 @@ absl::Status BuildFromProfile(const hw::ProfileCostModel& costs, Step& step) {
   step.schedule.modules.push_back({"profiled", virtual_stages, /*frozen=*/false});
   const ProfiledBlocks blocks =
       BlocksOf(step.experiment.profiled(), plan.model_chunks(), step.schedule);
+  OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, blocks));
   OPTIMUS_RETURN_IF_ERROR(
       LowerWithWarmUp(costs, VirtualStagesOf(step.experiment.profiled(), blocks, step.schedule),
                       step)

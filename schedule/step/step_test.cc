@@ -14,6 +14,7 @@ using testing::Build;
 using ::testing::Contains;
 using testing::Costs;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Parse;
 using testing::StepTime;
 
@@ -220,6 +221,13 @@ TEST(BuildStep, RandomPlansAreValidAndAccounted) {
       EXPECT_EQ(entity.account.total(), timeline.step) << experiment.DebugString();
     }
   }
+}
+
+TEST(BuildStep, SaysThatMessagesAreScatteredWithoutSequenceParallelism) {
+  EXPECT_THAT(Build(testing::SmallModel("no_sequence_parallel: true")).notes,
+              Contains(HasSubstr("without sequence parallelism pipeline messages are scattered")));
+  EXPECT_THAT(Build(testing::SmallModel()).notes,
+              Not(Contains(HasSubstr("without sequence parallelism"))));
 }
 
 TEST(BuildStep, BothEncodersRunInFrontOfTheLlm) {

@@ -38,7 +38,7 @@ std::string WriteTemporary(const std::string& name, const std::string& text) {
   const auto directory =
       std::filesystem::path(::testing::TempDir()) / absl::StrCat("optimus_load_", getpid());
   std::filesystem::create_directories(directory);
-  const std::string path = (directory / name).string();
+  std::string path = (directory / name).string();
   std::ofstream(path) << text;
   return path;
 }

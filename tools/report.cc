@@ -137,6 +137,7 @@ absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostM
   report.memory = MakeMemory(step, costs);
   report.fidelity = timeline.fidelity;
   report.fidelity_reason = timeline.fidelity_reason;
+  report.entities = static_cast<std::int64_t>(timeline.entities.size());
   report.operations = timeline.operations;
   report.assumptions.assign(step.experiment.assumptions().begin(),
                             step.experiment.assumptions().end());

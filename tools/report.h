@@ -68,7 +68,8 @@ struct Report {
   std::optional<Efficiency> efficiency;  // absent where the work is not known (profiled stages)
   std::optional<MemoryReport> memory;    // likewise
   std::string fidelity, fidelity_reason;
-  std::int64_t operations = 0;
+  std::int64_t entities = 0;    // simulated: stages, tensor-parallel groups or GPUs
+  std::int64_t operations = 0;  // over all entities
   std::vector<std::string> assumptions, notes;
   // The only figures that differ from run to run.
   double wall_s = 0;

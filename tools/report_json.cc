@@ -76,6 +76,7 @@ Json ReportJson(const Report& report) {
   json["stages"] = StagesJson(report);
   json["assumptions"] = report.assumptions;
   json["notes"] = report.notes;
+  json["entities"] = report.entities;
   json["operations"] = report.operations;
   json["wall_s"] = report.wall_s;
   json["peak_memory_mib"] = report.peak_memory_mib;
@@ -115,7 +116,8 @@ constexpr JsonField kFields[] = {
     {"stages", "the same times and memory for every pipeline stage, with its layers by chunk"},
     {"assumptions", "what the experiment's source does not say"},
     {"notes", "what the plan or the model of it simplifies"},
-    {"operations", "operations simulated"},
+    {"entities", "simulated: stages (folded), tensor-parallel groups (group) or GPUs (gpu)"},
+    {"operations", "operations simulated, over all entities"},
     {"wall_s", "wall time of building and simulating; differs from run to run"},
     {"peak_memory_mib", "resident memory of optimus; differs from run to run"},
 };

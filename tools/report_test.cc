@@ -136,12 +136,12 @@ TEST(ReportTest, AnAccountThatDoesNotAddUpIsInternal) {
 // The names are a promise to whoever reads the files: this test is their list.
 TEST(ReportJsonTest, Names) {
   const Json json = Json::parse(ToJson({MakeReportOrDie(MakeStep())}));
-  EXPECT_THAT(
-      Keys(json),
-      ElementsAre("version", "experiment", "profile", "profile_hash", "fidelity", "fidelity_reason",
-                  "gpus", "iteration_time_s", "mfu", "hfu", "aggregate_pflops_per_s", "model_flops",
-                  "hardware_flops", "compute_s", "optimizer_s", "bubbles", "memory", "fits",
-                  "stages", "assumptions", "notes", "operations", "wall_s", "peak_memory_mib"));
+  EXPECT_THAT(Keys(json),
+              ElementsAre("version", "experiment", "profile", "profile_hash", "fidelity",
+                          "fidelity_reason", "gpus", "iteration_time_s", "mfu", "hfu",
+                          "aggregate_pflops_per_s", "model_flops", "hardware_flops", "compute_s",
+                          "optimizer_s", "bubbles", "memory", "fits", "stages", "assumptions",
+                          "notes", "entities", "operations", "wall_s", "peak_memory_mib"));
   EXPECT_THAT(Keys(json["bubbles"]),
               ElementsAre("dp_all_gather_s", "dp_reduce_scatter_s", "pp_warmup_s", "pp_cooldown_s",
                           "pp_other_s", "tp_s"));
@@ -153,6 +153,7 @@ TEST(ReportJsonTest, Names) {
   EXPECT_EQ(json["experiment"], "hand_made");
   EXPECT_EQ(json["iteration_time_s"], 1.0);
   EXPECT_EQ(json["operations"], 42);
+  EXPECT_EQ(json["entities"], 3);
   EXPECT_EQ(json["assumptions"][0], "an assumption");
 }
 

@@ -32,6 +32,14 @@ struct GroupShape {
   int ranks_per_node = 1;
 };
 
+// Kernels and collectives that run on one GPU at the same time slow each other down (streaming
+// multiprocessors, HBM). Factors on durations, at least 1; 1: they do not.
+struct Interference {
+  double kernel_under_nvlink = 1;     // a kernel, while a collective over NVLink runs
+  double kernel_under_nic = 1;        // a kernel, while a collective over the network card runs
+  double collective_under_kernel = 1; // a collective over NVLink that starts while a kernel runs
+};
+
 class CostModel {
  public:
   virtual ~CostModel() = default;
@@ -43,6 +51,7 @@ class CostModel {
   virtual BytesPerSecond LinkBandwidth(LinkScope scope) const = 0;
   // 0: its prices hold for nodes of any size.
   virtual int gpus_per_node() const = 0;
+  virtual Interference interference() const { return {}; }
 };
 
 // Time of a transfer that shares its link with nobody.

@@ -13,7 +13,7 @@ packages=(
   libbenchmark-dev                          # optimus_bench
 )
 if [ "${1:-}" = test ]; then
-  packages+=(libgtest-dev libgmock-dev clang-format clang-tidy)
+  packages+=(libgtest-dev libgmock-dev librapidcheck-dev clang-format clang-tidy)
 fi
 
 missing=()

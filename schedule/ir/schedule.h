@@ -3,8 +3,12 @@
 // ORDER after WHAT, so it stays correct when durations differ. Operations carry work, not time: a
 // simulator prices them, an executor launches them.
 //
-// SPMD: one Program per pipeline stage; every rank (dp, stage, tp) runs the program of its stage.
-// Physical placement: rank = (stage * dp + d) * tp + t, node = rank / gpus_per_node.
+// SPMD: one Program per pipeline stage and lane; every rank (dp, stage, tp) runs the program of its
+// stage and lane. A lane is a block of tp / lanes neighbouring tensor-parallel ranks: where an
+// encoder uses less tensor parallelism than the LLM, the blocks of a stage work for different
+// encoder pipelines. Without that there is one lane, and one program per stage.
+// Physical placement: rank = (stage * dp + d) * tp + t, node = rank / gpus_per_node,
+// lane = t / (tp / lanes).
 //
 // Semantics (the same for every Runner):
 //   - an operation starts when the previous operation of its stream and all its dependencies have
@@ -36,8 +40,10 @@ enum class Stream : std::uint8_t {
   kBackwardSend,
   kBackwardReceive,
   kDataParallel,
+  kEncoderSend,  // messages of encoder pipelines that run beside the LLM, either direction
+  kEncoderReceive,
 };
-inline constexpr int kStreamCount = 8;
+inline constexpr int kStreamCount = 10;
 const char* ToString(Stream stream);
 
 inline constexpr std::int16_t kNoModule = -1;
@@ -66,7 +72,10 @@ struct Operation {
   Stream stream = Stream::kCompute;
   Tag tag;
   std::int32_t work = -1;        // index into Schedule::kernels, collectives or transfers
-  std::int32_t peer_stage = -1;  // kSend, kReceive: the other side; same dp and tp coordinates
+  std::int32_t peer_stage = -1;  // kSend, kReceive: the other side, at the same dp coordinate
+  // kSend, kReceive: lane of the other side; -1: the same lane. Rank i of a lane talks to rank i of
+  // the peer's lane.
+  std::int32_t peer_lane = -1;
   std::int32_t message = -1;     // kSend, kReceive: pairs the two; unique in the Schedule
   std::uint32_t first_dependency = 0;  // range in Program::dependencies
   std::uint32_t dependency_count = 0;
@@ -75,6 +84,7 @@ struct Operation {
 
 struct Program {
   std::int32_t stage = 0;
+  std::int32_t lane = 0;
   std::vector<Operation> operations;        // issue order; an index is the operation's id
   std::vector<std::uint32_t> dependencies;  // ids of operations of this program
   absl::Span<const std::uint32_t> DependenciesOf(const Operation& op) const {
@@ -84,10 +94,18 @@ struct Program {
   friend bool operator==(const Program& a, const Program& b);
 };
 
-// The ranks that agree on every axis that is false form one group.
+// The ranks that agree on every axis that is false form one group. An axis that is true can be
+// narrowed (0: it is not):
+//   pp_stride p: of the stages, those that agree modulo p (stages that hold the same encoder layers)
+//   tp_block b:  of the tensor-parallel ranks, a block of b neighbours (an encoder's own tensor
+//                parallelism)
+//   tp_stride b: of them, those that agree modulo b (the same shard of several encoder pipelines)
+// A block or tensor stride is a multiple of the lane's width and divides tp; a stage stride divides
+// pp. At most one of tp_block and tp_stride is set.
 struct Group {
   std::string name;
   bool over_dp = false, over_pp = false, over_tp = false;
+  std::int32_t pp_stride = 0, tp_block = 0, tp_stride = 0;
   friend bool operator==(const Group&, const Group&) = default;
 };
 
@@ -111,6 +129,12 @@ struct ModuleInfo {
   std::string name;  // "llm", "vit-22b"
   std::int32_t layers = 0;
   bool frozen = false;  // no backward expected
+  // Encoder pipelines that share the micro-batches of one LLM pipeline: each holds every layer, and
+  // a micro-batch passes through one of them. 0: no such pipelines; a layer has one stage and chunk.
+  std::int32_t pipelines = 0;
+  // Tensor parallelism of this module: its work is on so many neighbouring ranks. 0: on all of tp.
+  std::int32_t tensor_parallel = 0;
+  std::vector<std::int32_t> skipped_micro_batches;  // it has no input there; ascending
   friend bool operator==(const ModuleInfo&, const ModuleInfo&) = default;
 };
 
@@ -124,13 +148,14 @@ struct Schedule {
   std::string name;
   Parallelism world;
   std::int32_t gpus_per_node = 8;
+  std::int32_t lanes = 1;           // blocks of tensor-parallel ranks with a program of their own
   std::int32_t micro_batches = 0;   // per pipeline
   std::vector<ModuleInfo> modules;  // what must be there: every layer x micro-batch x slice
   std::vector<Kernel> kernels;
   std::vector<Collective> collectives;
   std::vector<Transfer> transfers;
   std::vector<Group> groups;
-  std::vector<Program> programs;  // programs[s].stage == s, size pp
+  std::vector<Program> programs;  // by (stage, lane): programs[stage * lanes + lane]
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 

@@ -1,0 +1,1 @@
+#include "schedule/colocate/optimus.h"

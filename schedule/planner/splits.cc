@@ -1,0 +1,1 @@
+#include "schedule/planner/splits.h"

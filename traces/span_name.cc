@@ -127,6 +127,10 @@ const char* TrackName(ir::Stream stream) {
       return "backward receive";
     case ir::Stream::kDataParallel:
       return "data parallel";
+    case ir::Stream::kEncoderSend:
+      return "encoder send";
+    case ir::Stream::kEncoderReceive:
+      return "encoder receive";
   }
   return "invalid";
 }
@@ -149,8 +153,12 @@ int TrackOrder(ir::Stream stream) {
       return 7;
     case ir::Stream::kDataParallel:
       return 8;
+    case ir::Stream::kEncoderReceive:
+      return 9;
+    case ir::Stream::kEncoderSend:
+      return 10;
   }
-  return 9;
+  return 11;
 }
 
 }  // namespace optimus::traces

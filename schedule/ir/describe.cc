@@ -82,6 +82,10 @@ const char* ToString(Stream stream) {
       return "backward_receive";
     case Stream::kDataParallel:
       return "data_parallel";
+    case Stream::kEncoderSend:
+      return "encoder_send";
+    case Stream::kEncoderReceive:
+      return "encoder_receive";
   }
   return "invalid";
 }
@@ -114,6 +118,7 @@ std::string Describe(const Schedule& schedule, const Program& program, std::uint
     const char* preposition =
         operation.kind == OperationKind::kSend ? " to stage " : " from stage ";
     absl::StrAppend(&out, preposition, operation.peer_stage);
+    if (operation.peer_lane != -1) absl::StrAppend(&out, " lane ", operation.peer_lane);
   }
   return out;
 }

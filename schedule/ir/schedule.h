@@ -76,7 +76,7 @@ struct Operation {
   // kSend, kReceive: lane of the other side; -1: the same lane. Rank i of a lane talks to rank i of
   // the peer's lane.
   std::int32_t peer_lane = -1;
-  std::int32_t message = -1;     // kSend, kReceive: pairs the two; unique in the Schedule
+  std::int32_t message = -1;           // kSend, kReceive: pairs the two; unique in the Schedule
   std::uint32_t first_dependency = 0;  // range in Program::dependencies
   std::uint32_t dependency_count = 0;
   friend bool operator==(const Operation&, const Operation&) = default;
@@ -96,10 +96,10 @@ struct Program {
 
 // The ranks that agree on every axis that is false form one group. An axis that is true can be
 // narrowed (0: it is not):
-//   pp_stride p: of the stages, those that agree modulo p (stages that hold the same encoder layers)
-//   tp_block b:  of the tensor-parallel ranks, a block of b neighbours (an encoder's own tensor
-//                parallelism)
-//   tp_stride b: of them, those that agree modulo b (the same shard of several encoder pipelines)
+//   pp_stride p: of the stages, those that agree modulo p (that hold the same encoder layers);
+//   tp_block b: of the tensor-parallel ranks, a block of b neighbours (an encoder's own tensor
+//     parallelism);
+//   tp_stride b: of them, those that agree modulo b (the same shard of several encoder pipelines).
 // A block or tensor stride is a multiple of the lane's width and divides tp; a stage stride divides
 // pp. At most one of tp_block and tp_stride is set.
 struct Group {
@@ -130,7 +130,8 @@ struct ModuleInfo {
   std::int32_t layers = 0;
   bool frozen = false;  // no backward expected
   // Encoder pipelines that share the micro-batches of one LLM pipeline: each holds every layer, and
-  // a micro-batch passes through one of them. 0: no such pipelines; a layer has one stage and chunk.
+  // a micro-batch passes through one of them. 0: no such pipelines; a layer has one stage and
+  // chunk.
   std::int32_t pipelines = 0;
   // Tensor parallelism of this module: its work is on so many neighbouring ranks. 0: on all of tp.
   std::int32_t tensor_parallel = 0;

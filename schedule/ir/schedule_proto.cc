@@ -121,6 +121,7 @@ void ToProto(const Program& program, const Operation& op, proto::Operation& out)
   ToProto(op.tag, *out.mutable_tag());
   if (op.work != -1) out.set_work(op.work);
   if (op.peer_stage != -1) out.set_peer_stage(op.peer_stage);
+  if (op.peer_lane != -1) out.set_peer_lane(op.peer_lane);
   if (op.message != -1) out.set_message(op.message);
   const auto dependencies = program.DependenciesOf(op);
   out.mutable_dependencies()->Add(dependencies.begin(), dependencies.end());
@@ -133,10 +134,11 @@ absl::Status AddOperation(const proto::Operation& message, const std::string& wh
       op.kind, FromWire<OperationKind>(message.kind(), proto::Operation::RECEIVE, where + ".kind"));
   OPTIMUS_ASSIGN_OR_RETURN(
       op.stream,
-      FromWire<Stream>(message.stream(), proto::Operation::DATA_PARALLEL, where + ".stream"));
+      FromWire<Stream>(message.stream(), proto::Operation::ENCODER_RECEIVE, where + ".stream"));
   OPTIMUS_ASSIGN_OR_RETURN(op.tag, FromProto(message.tag(), where));
   if (message.has_work()) op.work = message.work();
   if (message.has_peer_stage()) op.peer_stage = message.peer_stage();
+  if (message.has_peer_lane()) op.peer_lane = message.peer_lane();
   if (message.has_message()) op.message = message.message();
   op.first_dependency = static_cast<std::uint32_t>(program.dependencies.size());
   op.dependency_count = static_cast<std::uint32_t>(message.dependencies_size());
@@ -149,6 +151,7 @@ absl::Status AddOperation(const proto::Operation& message, const std::string& wh
 absl::StatusOr<Program> FromProto(const proto::Program& message, int index) {
   Program program;
   program.stage = message.stage();
+  program.lane = message.lane();
   program.operations.reserve(message.operations_size());
   for (int i = 0; i < message.operations_size(); ++i) {
     const proto::Operation& op = message.operations(i);
@@ -164,6 +167,10 @@ void TablesToProto(const Schedule& schedule, proto::Schedule& out) {
     m.set_name(module.name);
     m.set_layers(module.layers);
     m.set_frozen(module.frozen);
+    m.set_pipelines(module.pipelines);
+    m.set_tensor_parallel(module.tensor_parallel);
+    m.mutable_skipped_micro_batches()->Add(module.skipped_micro_batches.begin(),
+                                           module.skipped_micro_batches.end());
   }
   for (const Kernel& kernel : schedule.kernels) *out.add_kernels() = ToProto(kernel);
   for (const Collective& collective : schedule.collectives) {
@@ -185,12 +192,21 @@ void TablesToProto(const Schedule& schedule, proto::Schedule& out) {
     g.set_over_dp(group.over_dp);
     g.set_over_pp(group.over_pp);
     g.set_over_tp(group.over_tp);
+    g.set_pp_stride(group.pp_stride);
+    g.set_tp_block(group.tp_block);
+    g.set_tp_stride(group.tp_stride);
   }
 }
 
 absl::Status TablesFromProto(const proto::Schedule& message, Schedule& schedule) {
   for (const proto::Module& m : message.modules()) {
-    schedule.modules.push_back({m.name(), m.layers(), m.frozen()});
+    const auto& skipped = m.skipped_micro_batches();
+    schedule.modules.push_back({m.name(),
+                                m.layers(),
+                                m.frozen(),
+                                m.pipelines(),
+                                m.tensor_parallel(),
+                                {skipped.begin(), skipped.end()}});
   }
   for (int i = 0; i < message.kernels_size(); ++i) {
     OPTIMUS_ASSIGN_OR_RETURN(Kernel kernel,
@@ -207,7 +223,8 @@ absl::Status TablesFromProto(const proto::Schedule& message, Schedule& schedule)
     schedule.transfers.push_back({t.name(), Bytes(t.bytes()), Picoseconds(t.fixed_ps())});
   }
   for (const proto::Group& g : message.groups()) {
-    schedule.groups.push_back({g.name(), g.over_dp(), g.over_pp(), g.over_tp()});
+    schedule.groups.push_back({g.name(), g.over_dp(), g.over_pp(), g.over_tp(), g.pp_stride(),
+                               g.tp_block(), g.tp_stride()});
   }
   return absl::OkStatus();
 }
@@ -223,10 +240,13 @@ proto::Schedule ToProto(const Schedule& schedule) {
   out.mutable_world()->set_tp(schedule.world.tp);
   out.set_gpus_per_node(schedule.gpus_per_node);
   out.set_micro_batches(schedule.micro_batches);
+  // Left out where there is one lane, so that the files without lanes stay the same bytes.
+  if (schedule.lanes != 1) out.set_lanes(schedule.lanes);
   TablesToProto(schedule, out);
   for (const Program& program : schedule.programs) {
     proto::Program& p = *out.add_programs();
     p.set_stage(program.stage);
+    p.set_lane(program.lane);
     p.mutable_operations()->Reserve(static_cast<int>(program.operations.size()));
     for (const Operation& op : program.operations) ToProto(program, op, *p.add_operations());
   }
@@ -244,6 +264,7 @@ absl::StatusOr<Schedule> FromProto(const proto::Schedule& message) {
   schedule.world = {message.world().dp(), message.world().pp(), message.world().tp()};
   schedule.gpus_per_node = message.gpus_per_node();
   schedule.micro_batches = message.micro_batches();
+  schedule.lanes = message.lanes() == 0 ? 1 : message.lanes();
   OPTIMUS_RETURN_IF_ERROR(TablesFromProto(message, schedule));
   for (int i = 0; i < message.programs_size(); ++i) {
     OPTIMUS_ASSIGN_OR_RETURN(Program program, FromProto(message.programs(i), i));

@@ -30,9 +30,11 @@ bool Fits(Stream stream, OperationKind kind) {
       return kind == OperationKind::kCollective;
     case Stream::kForwardSend:
     case Stream::kBackwardSend:
+    case Stream::kEncoderSend:
       return kind == OperationKind::kSend;
     case Stream::kForwardReceive:
     case Stream::kBackwardReceive:
+    case Stream::kEncoderReceive:
       return kind == OperationKind::kReceive;
   }
   return false;
@@ -52,7 +54,7 @@ absl::Status CheckStream(const Place& place, const Operation& op) {
       place, "stream",
       absl::StrCat("a ", ToString(op.kind), " cannot be on the ", ToString(op.stream), " stream"),
       "kernels go on compute, collectives on a communication stream, sends and receives "
-      "on their pipeline streams");
+      "on their own streams");
 }
 
 absl::Status CheckTag(const Place& place, const Tag& tag) {

@@ -40,7 +40,7 @@ struct Waits {
         if (implied) continue;
         known = places[dependency] + 1;
         of[id].push_back({dependency, causes[entry]});
-        waiters[dependency] |= static_cast<std::uint8_t>(1U << StreamOf(op));
+        waiters[dependency] |= static_cast<std::uint16_t>(1U << StreamOf(op));
       }
     }
   }
@@ -53,7 +53,7 @@ struct Waits {
   }
 
   std::vector<std::vector<Wait>> of;  // by operation
-  std::vector<std::uint8_t> waiters;  // by operation: mask of streams
+  std::vector<std::uint16_t> waiters; // by operation: mask of streams
 };
 
 // Builds the steps of one program.

@@ -45,7 +45,7 @@ struct Step {
   std::uint16_t dependency_count = 0;
   StepKind kind = StepKind::kFixed;
   Account account = Account::kNone;
-  std::uint8_t wakes = 0;  // mask of other streams that wait for this step
+  std::uint16_t wakes = 0;  // mask of other streams that wait for this step
   std::int32_t target = -1;
 };
 

@@ -24,18 +24,18 @@ enum class EventKind : std::uint8_t {
   kFlowStart,    // `id`: transfer whose latency is paid
 };
 
-// Packed in a word: kind (3 bits) | id (32) | stream (3) | extra (26), so that the word's order is
+// Packed in a word: kind (3 bits) | id (32) | stream (4) | extra (25), so that the word's order is
 // the order of identity.
 class TimedEvent {
  public:
-  static constexpr std::uint32_t kMaxExtra = (1U << 26) - 1;
+  static constexpr std::uint32_t kMaxExtra = (1U << 25) - 1;
   TimedEvent() = default;
   TimedEvent(EventKind kind, std::uint32_t id, unsigned stream, std::uint32_t extra)
       : word_(static_cast<std::uint64_t>(kind) << 61 | static_cast<std::uint64_t>(id) << 29 |
-              static_cast<std::uint64_t>(stream) << 26 | extra) {}
+              static_cast<std::uint64_t>(stream) << 25 | extra) {}
   EventKind kind() const { return static_cast<EventKind>(word_ >> 61); }
   std::uint32_t id() const { return static_cast<std::uint32_t>(word_ >> 29); }
-  unsigned stream() const { return static_cast<unsigned>(word_ >> 26) & 7U; }
+  unsigned stream() const { return static_cast<unsigned>(word_ >> 25) & 15U; }
   std::uint32_t extra() const { return static_cast<std::uint32_t>(word_) & kMaxExtra; }
   // True if `next` is the step end, on the same stream, of the entity that follows the ones of
   // this event: then it is counted in.
@@ -52,7 +52,7 @@ class TimedEvent {
  private:
   std::uint64_t word_ = 0;
 };
-static_assert(ir::kStreamCount <= 8);
+static_assert(ir::kStreamCount <= 16);
 
 class EventQueue {
  public:

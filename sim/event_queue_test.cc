@@ -10,10 +10,10 @@ namespace optimus::sim {
 namespace {
 
 TEST(EventQueueTest, PacksAndUnpacks) {
-  const TimedEvent event(EventKind::kFlowEnd, 0xFFFFFFFF, 7, TimedEvent::kMaxExtra);
+  const TimedEvent event(EventKind::kFlowEnd, 0xFFFFFFFF, 15, TimedEvent::kMaxExtra);
   EXPECT_EQ(event.kind(), EventKind::kFlowEnd);
   EXPECT_EQ(event.id(), 0xFFFFFFFF);
-  EXPECT_EQ(event.stream(), 7U);
+  EXPECT_EQ(event.stream(), 15U);
   EXPECT_EQ(event.extra(), TimedEvent::kMaxExtra);
 }
 
@@ -62,7 +62,7 @@ TEST(EventQueueTest, EqualsASortedMap) {
   for (int i = 0; i < 20000; ++i) {
     if (random() % 3 != 0 || twin.empty()) {
       const auto time = now + static_cast<std::int64_t>(random() % 20);
-      const TimedEvent event(EventKind::kFlowEnd, random() % 5, random() % 8, random() % 3);
+      const TimedEvent event(EventKind::kFlowEnd, random() % 5, random() % 16, random() % 3);
       queue.Push(time, event);
       twin[time].insert(event);
       continue;

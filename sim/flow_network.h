@@ -42,7 +42,7 @@ class FlowNetwork {
   // False if the flow got company since: its end is another one.
   bool EndAlone(std::uint32_t flow, std::uint32_t generation);
 
-  static constexpr std::uint32_t kGenerations = 1U << 26;
+  static constexpr std::uint32_t kGenerations = 1U << 25;
   std::int64_t flows() const { return flows_; }
   std::int64_t communications() const { return communications_; }  // flows that SimGrid ran
 

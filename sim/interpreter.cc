@@ -118,7 +118,7 @@ void Interpreter::ReportProgress() {
 
 void Interpreter::Complete(std::uint32_t entity, unsigned stream) {
   Entity& state = entities_[entity];
-  state.running &= static_cast<std::uint8_t>(~(1U << stream));
+  state.running &= static_cast<std::uint16_t>(~(1U << stream));
   Advance(entity, FinishStep(state, stream, Head(state, stream)));
 }
 
@@ -149,7 +149,7 @@ unsigned Interpreter::TryStart(std::uint32_t entity, unsigned stream) {
     case StepKind::kSend:
       break;
   }
-  state.running |= static_cast<std::uint8_t>(1U << stream);
+  state.running |= static_cast<std::uint16_t>(1U << stream);
   if (step.kind == StepKind::kCollective) {
     ArriveAtCollective(entity, step);
   } else {
@@ -169,7 +169,7 @@ unsigned Interpreter::StartFixed(std::uint32_t entity, unsigned stream, const St
   }
   if (state.recorded) RecordStart(state, stream, now_);
   if (duration == 0) return FinishStep(state, stream, step);
-  state.running |= static_cast<std::uint8_t>(1U << stream);
+  state.running |= static_cast<std::uint16_t>(1U << stream);
   queue_.Push(now_ + duration, TimedEvent(EventKind::kStepEnd, entity, stream, 1));
   return 0;
 }
@@ -189,7 +189,7 @@ unsigned Interpreter::FinishStep(Entity& entity, unsigned stream, const Step& st
 
 void Interpreter::EndStream(Entity& entity, unsigned stream) {
   step_end_ = now_;
-  entity.running |= static_cast<std::uint8_t>(1U << stream);
+  entity.running |= static_cast<std::uint16_t>(1U << stream);
   if (--entity.live_streams == 0) --live_entities_;
   const CompiledProgram& program = programs_[entity.stage];
   const std::vector<std::uint32_t>& ids = program.operations[stream];

@@ -46,7 +46,7 @@ class Interpreter {
     std::uint16_t stage = 0;
     std::uint16_t slowness = 0;    // index into slowed_, 0: none
     std::uint16_t dependency = 0;  // the one the head of the compute stream is at
-    std::uint8_t running = 0;      // mask of streams whose head has started (or that are over)
+    std::uint16_t running = 0;     // mask of streams whose head has started (or that are over)
     std::uint8_t live_streams = ir::kStreamCount;
     bool recorded = false;
     ir::StallAccount account;

@@ -135,7 +135,7 @@ struct ModuleInfo {
   std::int32_t pipelines = 0;
   // Tensor parallelism of this module: its work is on so many neighbouring ranks. 0: on all of tp.
   std::int32_t tensor_parallel = 0;
-  std::vector<std::int32_t> skipped_micro_batches;  // it has no input there; ascending
+  std::vector<std::int32_t> skipped_micro_batches = {};  // it has no input there; ascending
   friend bool operator==(const ModuleInfo&, const ModuleInfo&) = default;
 };
 

@@ -17,7 +17,8 @@ namespace {
 
 constexpr Picoseconds kExactBelow{1'000'000};  // 1 us
 constexpr int kBubbleOrder = 1;                // right under compute
-constexpr int kTracksPerRank = 10;
+// Every stream, and the bubbles.
+constexpr int kTracksPerRank = ir::kStreamCount + 1;
 
 std::uint64_t ToNanoseconds(Picoseconds t) {
   return static_cast<std::uint64_t>((t.value() + 500) / 1000);
@@ -29,6 +30,14 @@ struct RankTimes {
   const ir::Program* program = nullptr;
   std::vector<Picoseconds> starts, ends;
 };
+
+// Index of the program that `rank` runs; negative or past the end for a rank that is not there.
+std::int64_t ProgramOf(const ir::Schedule& schedule, std::int32_t rank) {
+  if (rank < 0) return -1;
+  const std::int64_t stage = rank / (std::int64_t{schedule.world.dp} * schedule.world.tp);
+  const std::int32_t lane_width = schedule.world.tp / schedule.lanes;
+  return stage * schedule.lanes + rank % schedule.world.tp / lane_width;
+}
 
 absl::Status CheckSpan(const RankTimes& rank, std::size_t position, const ir::Span& span) {
   const std::size_t count = rank.program->operations.size();
@@ -50,13 +59,13 @@ absl::StatusOr<RankTimes> CollectRank(const ir::Schedule& schedule,
                                       absl::Span<const ir::Span> spans) {
   RankTimes times;
   times.rank = spans.front().rank;
-  const std::int32_t gpus_per_stage = schedule.world.dp * schedule.world.tp;
-  if (times.rank < 0 || times.rank / gpus_per_stage >= std::ssize(schedule.programs)) {
+  const std::int64_t program = ProgramOf(schedule, times.rank);
+  if (program < 0 || program >= std::ssize(schedule.programs)) {
     return absl::InvalidArgumentError(absl::StrCat("timeline: a span of rank ", times.rank,
                                                    ", but the schedule has ranks 0 to ",
                                                    schedule.world.gpus() - 1));
   }
-  times.program = &schedule.programs[times.rank / gpus_per_stage];
+  times.program = &schedule.programs[static_cast<std::size_t>(program)];
   for (std::size_t i = 0; i < spans.size(); ++i) {
     OPTIMUS_RETURN_IF_ERROR(CheckSpan(times, i, spans[i]));
     times.starts.push_back(spans[i].start);
@@ -80,6 +89,7 @@ class TraceBuilder {
  private:
   void DescribeRoot();
   absl::Status AddRank(const RankTimes& times, int position);
+  std::string ProcessName(const RankTimes& times) const;
   void DescribeProcess(const RankTimes& times, int position);
   // Returns the sequence and track id of a new thread track.
   std::uint32_t DescribeTrack(int position, int order, const std::string& name);
@@ -111,6 +121,12 @@ void TraceBuilder::DescribeRoot() {
   AppendPacket(packet, trace_);
 }
 
+std::string TraceBuilder::ProcessName(const RankTimes& times) const {
+  std::string name = absl::StrCat("stage ", times.program->stage);
+  if (schedule_.lanes > 1) absl::StrAppend(&name, " lane ", times.program->lane);
+  return absl::StrCat(name, " (rank ", times.rank, ")");
+}
+
 void TraceBuilder::DescribeProcess(const RankTimes& times, int position) {
   perfetto::TracePacket packet;
   packet.set_timestamp(0);
@@ -119,8 +135,7 @@ void TraceBuilder::DescribeProcess(const RankTimes& times, int position) {
   track->set_sibling_order_rank(position);
   track->mutable_process()->set_pid(ProcessId(position));
   track->mutable_process()->set_legacy_sort_index(position);
-  track->mutable_process()->set_process_name(
-      absl::StrCat("stage ", times.program->stage, " (rank ", times.rank, ")"));
+  track->mutable_process()->set_process_name(ProcessName(times));
   AppendPacket(packet, trace_);
 }
 
@@ -163,6 +178,7 @@ void TraceBuilder::AnnotateOperation(const ir::Operation& op, TrackWriter& track
   AnnotateIndex("micro_batch", tag.micro_batch, track);
   AnnotateIndex("slice", tag.slice, track);
   AnnotateIndex("peer_stage", op.peer_stage, track);
+  AnnotateIndex("peer_lane", op.peer_lane, track);
   double flops = 0;
   Bytes bytes;
   if (op.kind == ir::OperationKind::kKernel) {

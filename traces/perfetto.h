@@ -1,9 +1,9 @@
 #pragma once
-// Timeline to a Perfetto protobuf trace (ui.perfetto.dev): one process per pipeline stage, one
-// track per stream, slices named by work, phase, layer and micro-batch ("fc1 fwd L3 mb5"), with
-// module, phase, layer, chunk, micro-batch, slice and FLOPs or bytes as arguments. Under the
-// compute track lies a track "bubbles": every idle interval, named by its cause, with the operation
-// that was awaited (schedule/ir/bubbles.h).
+// Timeline to a Perfetto protobuf trace (ui.perfetto.dev): one process per pipeline stage (and
+// lane, where a stage has several), one track per stream, slices named by work, phase, layer and
+// micro-batch ("fc1 fwd L3 mb5"), with module, phase, layer, chunk, micro-batch, slice and FLOPs or
+// bytes as arguments. Under the compute track lies a track "bubbles": every idle interval, named by
+// its cause, with the operation that was awaited (schedule/ir/bubbles.h).
 //
 // Perfetto counts whole nanoseconds. Starts and ends are rounded to the nearest one, each by
 // itself, so order is kept, nothing is negative, slices that touch still touch, and no error adds

@@ -318,6 +318,54 @@ TEST(PerfettoTest, TracksAreOrderedComputeFirst) {
                                  "backward receive", "data parallel"));
 }
 
+// One stage of two lanes on four GPUs: the encoder of lane 0 sends to the LLM's ranks of lane 1.
+ir::Schedule TwoLanes() {
+  ir::Schedule schedule;
+  schedule.world = {1, 1, 4};
+  schedule.lanes = 2;
+  schedule.modules = {{"llm", 1, false}, {"vit", 1, false}};
+  schedule.kernels = {{}};
+  schedule.kernels[0].name = "fc1";
+  schedule.transfers = {{"features", Bytes(64), {}}};
+  schedule.programs.resize(2);
+  for (int lane = 0; lane < 2; ++lane) {
+    ir::Program& program = schedule.programs[lane];
+    program.lane = lane;
+    ir::Operation kernel;
+    kernel.work = 0;
+    kernel.tag = {1, 0, -1, 0, 3, Phase::kForward};
+    ir::Operation message = kernel;
+    message.kind = lane == 0 ? ir::OperationKind::kSend : ir::OperationKind::kReceive;
+    message.stream = lane == 0 ? ir::Stream::kEncoderSend : ir::Stream::kEncoderReceive;
+    message.tag.layer = message.tag.slice = -1;
+    message.peer_stage = 0;
+    message.peer_lane = 1 - lane;
+    message.message = 0;
+    program.operations = {kernel, message};
+  }
+  return schedule;
+}
+
+TEST(PerfettoTest, EveryLaneIsAProcessWithTheEncodersStreams) {
+  ir::Timeline timeline;
+  timeline.step = Picoseconds(3'000'000);
+  for (const int rank : {0, 2}) {
+    timeline.spans.push_back({rank, 0, Picoseconds(rank * 1000), Picoseconds(1'000'000)});
+    timeline.spans.push_back({rank, 1, Picoseconds(1'000'000), Picoseconds(3'000'000)});
+  }
+  const auto trace = ToPerfetto(TwoLanes(), timeline);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const TraceReader reader(*trace);
+  EXPECT_EQ(reader.Find("stage 0 lane 0 (rank 0)", "encoder send").slices[0].name,
+            "features fwd enc mb3 to stage 0 lane 1");
+  const Track& receive = reader.Find("stage 0 lane 1 (rank 2)", "encoder receive");
+  EXPECT_EQ(receive.slices[0].name, "features fwd enc mb3 from stage 0 lane 0");
+  EXPECT_EQ(receive.slices[0].arguments.at("peer_lane"), "0");
+  const Track& compute = reader.Find("stage 0 lane 1 (rank 2)", "compute");
+  EXPECT_EQ(compute.slices[0].name, "fc1 fwd enc L0 mb3 s0");
+  EXPECT_EQ(compute.slices[0].start_ns, 2U);
+}
+
 TEST(PerfettoTest, SameInputSameBytes) {
   EXPECT_EQ(Export(TestSchedule(5)), Export(TestSchedule(5)));
   EXPECT_NE(Export(TestSchedule(5)), Export(TestSchedule(6)));

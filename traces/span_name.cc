@@ -91,6 +91,7 @@ std::string SpanName(const ir::Schedule& schedule, const ir::Operation& op) {
   if (moves_between_stages) {
     absl::StrAppend(&name, op.kind == ir::OperationKind::kSend ? " to" : " from", " stage ",
                     op.peer_stage);
+    if (op.peer_lane >= 0) absl::StrAppend(&name, " lane ", op.peer_lane);
   }
   return name;
 }
@@ -143,22 +144,22 @@ int TrackOrder(ir::Stream stream) {
       return 2;
     case ir::Stream::kEncoderCommunication:
       return 3;
-    case ir::Stream::kForwardReceive:
-      return 4;
-    case ir::Stream::kForwardSend:
-      return 5;
-    case ir::Stream::kBackwardReceive:
-      return 6;
-    case ir::Stream::kBackwardSend:
-      return 7;
-    case ir::Stream::kDataParallel:
-      return 8;
     case ir::Stream::kEncoderReceive:
-      return 9;
+      return 4;
     case ir::Stream::kEncoderSend:
+      return 5;
+    case ir::Stream::kForwardReceive:
+      return 6;
+    case ir::Stream::kForwardSend:
+      return 7;
+    case ir::Stream::kBackwardReceive:
+      return 8;
+    case ir::Stream::kBackwardSend:
+      return 9;
+    case ir::Stream::kDataParallel:
       return 10;
   }
-  return 11;
+  return ir::kStreamCount;
 }
 
 }  // namespace optimus::traces

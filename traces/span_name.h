@@ -7,8 +7,9 @@
 
 namespace optimus::traces {
 
-// "fc1 fwd L3 mb5", "attention bwd enc L11 mb0 s2", "activations fwd c2 mb5 to stage 4". "enc"
-// marks an encoder's layer ("enc1", "enc2" where there are several), s a slice, c a model chunk.
+// "fc1 fwd L3 mb5", "attention bwd enc L11 mb0 s2", "activations fwd c2 mb5 to stage 4", "features
+// fwd enc mb5 to stage 0 lane 1". "enc" marks an encoder's work ("enc1", "enc2" where there are
+// several encoders), s a slice, c a model chunk.
 std::string SpanName(const ir::Schedule& schedule, const ir::Operation& operation);
 
 // The same without micro-batch, slice and peer: "fc1 fwd L3", "activations fwd c2".

@@ -164,6 +164,24 @@ inline std::int32_t RankOf(const Parallelism& w, int stage, int d, int t) {
   return (stage * w.dp + d) * w.tp + t;
 }
 
+// Tensor-parallel ranks of one lane, the lane that rank t is in, and the index of a program.
+inline std::int32_t LaneWidth(const Schedule& schedule) {
+  return schedule.world.tp / schedule.lanes;
+}
+inline std::int32_t LaneOf(const Schedule& schedule, int t) { return t / LaneWidth(schedule); }
+inline std::int32_t ProgramIndex(const Schedule& schedule, int stage, int lane) {
+  return stage * schedule.lanes + lane;
+}
+// kSend, kReceive: index of the program at the other side of `op`, an operation of `program`.
+inline std::int32_t PeerProgram(const Schedule& schedule, const Program& program,
+                                const Operation& op) {
+  return ProgramIndex(schedule, op.peer_stage, op.peer_lane < 0 ? program.lane : op.peer_lane);
+}
+// First rank that runs the program (stage, lane): d = 0, and the first tensor-parallel rank of it.
+inline std::int32_t FirstRankOf(const Schedule& schedule, const Program& program) {
+  return RankOf(schedule.world, program.stage, 0, program.lane * LaneWidth(schedule));
+}
+
 // "llm layer 3 micro-batch 5 chunk 1 backward fc1": for messages and traces.
 std::string Describe(const Schedule& schedule, const Program& program, std::uint32_t op);
 

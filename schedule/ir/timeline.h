@@ -33,7 +33,7 @@ struct RankAccount {
 
 struct Span {
   std::int32_t rank = 0;        // global rank of the GPU (or of the first GPU of the entity)
-  std::uint32_t operation = 0;  // id in the program of the rank's stage
+  std::uint32_t operation = 0;  // id in the program of the rank's stage and lane
   Picoseconds start, end;
   friend bool operator==(const Span&, const Span&) = default;
 };
@@ -44,6 +44,7 @@ struct EntityAccount {
   std::int32_t stage = 0;
   std::int32_t gpus = 1;  // how many GPUs it stands for
   RankAccount account;
+  std::int32_t lane = 0;  // of its GPUs; 0 where the Schedule has one lane
   friend bool operator==(const EntityAccount&, const EntityAccount&) = default;
 };
 

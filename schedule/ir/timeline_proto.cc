@@ -50,6 +50,7 @@ proto::Timeline ToProto(const Timeline& timeline) {
     e.set_rank(entity.rank);
     e.set_stage(entity.stage);
     e.set_gpus(entity.gpus);
+    e.set_lane(entity.lane);
     *e.mutable_account() = ToProto(entity.account);
   }
   out.mutable_spans()->Reserve(static_cast<int>(timeline.spans.size()));
@@ -76,7 +77,7 @@ absl::StatusOr<Timeline> FromProto(const proto::Timeline& message) {
   Timeline timeline;
   timeline.step = Picoseconds(message.step_ps());
   for (const proto::Entity& e : message.entities()) {
-    timeline.entities.push_back({e.rank(), e.stage(), e.gpus(), FromProto(e.account())});
+    timeline.entities.push_back({e.rank(), e.stage(), e.gpus(), FromProto(e.account()), e.lane()});
   }
   timeline.spans.reserve(message.spans_size());
   for (const proto::Span& s : message.spans()) {

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "models/model.pb.h"
 #include "schedule/ir/schedule.h"
 
 namespace optimus::planner {
@@ -30,5 +31,13 @@ std::string ToString(const EncoderPlan& plan);                                  
 // All plans over the divisors of llm.pp and llm.tp (16 for 8 and 8), ordered by pipeline, then
 // tensor parallelism, largest tensor parallelism first.
 std::vector<EncoderPlan> EnumeratePlans(const ir::Parallelism& llm);
+
+// For a plan that a user wrote: both numbers divide the LLM's. INVALID_ARGUMENT names the number
+// and lists the ones that do.
+absl::Status ValidatePlan(const EncoderPlan& plan, const ir::Parallelism& llm);
+// ValidatePlan, and that the model can be cut so: a layer for every encoder stage, whole heads and
+// widths for every tensor-parallel rank. The message is the reason for which a plan is dropped.
+absl::Status ValidatePlanFor(const EncoderPlan& plan, const ir::Parallelism& llm,
+                             const models::ModelConfig& encoder);
 
 }  // namespace optimus::planner

@@ -1,4 +1,6 @@
 #pragma once
+// Everywhere: micro_batches >= 0, pipelines >= 1.
+//
 // How the micro-batches of an LLM pipeline are split over its encoder pipelines: a composition of
 // `micro_batches` into `pipelines` parts, and the search for the best one.
 
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 
 namespace optimus::planner {
 
@@ -15,6 +18,10 @@ using Split = std::vector<std::int32_t>;  // by encoder pipeline; sums to the mi
 // Parts differ by one at most, larger parts first. Fewer micro-batches than pipelines: the last
 // pipelines get none (decision 13 of the calibration notes).
 Split BalancedSplit(std::int32_t micro_batches, std::int32_t pipelines);
+
+// For a split that a user wrote: one part, not negative, for every pipeline. INVALID_ARGUMENT says
+// how many there must be and what they must sum to.
+absl::Status ValidateSplit(const Split& split, std::int32_t micro_batches, std::int32_t pipelines);
 
 // Number of compositions with parts of at least one: C(micro_batches - 1, pipelines - 1); saturates
 // at the largest int64. With fewer micro-batches than pipelines parts may be zero:

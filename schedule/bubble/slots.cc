@@ -63,8 +63,7 @@ Slots Subtract(const Slots& slots, absl::Span<const Interval> taken) {
 LaneSlots SlotsOf(const std::vector<LaneSlots>& lanes, const Problem& problem,
                   const PipelinePlace& place) {
   const auto lane = [&](std::int32_t i) -> const LaneSlots& {
-    return lanes[static_cast<std::size_t>(
-        LaneIndex(problem, place.stage, place.first_lane + i))];
+    return lanes[static_cast<std::size_t>(LaneIndex(problem, place.stage, place.first_lane + i))];
   };
   LaneSlots slots = lane(0);
   for (std::int32_t i = 1; i < place.lane_count; ++i) {

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "schedule/step/check_fields.h"
+#include "schedule/step/check_strategy.h"
 
 namespace optimus::step {
 namespace {
@@ -35,20 +37,6 @@ bool FitsInt32(std::int64_t value) {
          value <= std::numeric_limits<std::int32_t>::max();
 }
 
-absl::Status Bad(const std::string& field, const std::string& problem, const std::string& hint) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem, "; ", hint));
-}
-
-absl::Status CheckPositive(const std::string& field, std::int64_t value) {
-  if (value > 0) return absl::OkStatus();
-  return Bad(field, absl::StrCat("is ", value), "it must be 1 or more");
-}
-
-absl::Status CheckNotNegative(const std::string& field, std::int64_t value) {
-  if (value >= 0) return absl::OkStatus();
-  return Bad(field, absl::StrCat("is ", value), "it must be 0 (the default) or more");
-}
-
 absl::Status CheckMilliseconds(const std::string& field, double value, bool zero_allowed) {
   if (value > kMaxMilliseconds) {
     return Bad(field, absl::StrCat(value, " is too large"),
@@ -58,20 +46,6 @@ absl::Status CheckMilliseconds(const std::string& field, double value, bool zero
   return Bad(
       field, absl::StrCat("is ", value, " ms"),
       zero_allowed ? "it must be a finite time, 0 or more" : "it must be a finite time above 0");
-}
-
-// proto3 enums are open: a file may hold any number.
-absl::Status CheckKnown(const std::string& field, int value, bool known,
-                        const std::string& allowed) {
-  if (known) return absl::OkStatus();
-  return Bad(field, absl::StrCat("unknown value ", value), "use " + allowed);
-}
-
-// As CheckKnown, for an enum whose 0 means that nothing was chosen.
-absl::Status CheckChosen(const std::string& field, int value, bool known,
-                         const std::string& allowed) {
-  if (value == 0) return Bad(field, "is missing", "use " + allowed);
-  return CheckKnown(field, value, known, allowed);
 }
 
 // `sequences` a sample. In double: the product may not fit 63 bits.
@@ -238,6 +212,7 @@ absl::Status CheckModels(const Experiment& experiment) {
   }
   for (int i = 0; i < experiment.encoders_size(); ++i) {
     OPTIMUS_RETURN_IF_ERROR(CheckEncoder(experiment, i));
+    OPTIMUS_RETURN_IF_ERROR(CheckMicroBatchesWithoutInput(experiment, i));
   }
   return absl::OkStatus();
 }
@@ -314,6 +289,7 @@ absl::Status CheckPlan(const Experiment& experiment) {
                             plan.pipeline_parallel()),
                absl::StrCat("their product may be at most ", kMaxVirtualStages));
   }
+  OPTIMUS_RETURN_IF_ERROR(CheckStrategy(experiment));
   OPTIMUS_RETURN_IF_ERROR(CheckPipelineSchedule(plan));
   OPTIMUS_RETURN_IF_ERROR(CheckLayout(experiment));
   OPTIMUS_RETURN_IF_ERROR(CheckKnown("plan.recompute", plan.recompute(),
@@ -339,6 +315,7 @@ void FillDefaults(Experiment& experiment) {
   if (hardware.oversubscription() == 0) hardware.set_oversubscription(1);
   if (hardware.nodes_per_leaf() == 0) hardware.set_nodes_per_leaf(kDefaultNodesPerLeaf);
   if (plan.model_chunks() == 0) plan.set_model_chunks(1);
+  FillStrategyDefaults(plan);
   if (plan.schedule() == Plan::INTERLEAVED && plan.micro_batch_group() == 0) {
     plan.set_micro_batch_group(plan.pipeline_parallel());
   }

@@ -31,10 +31,14 @@ Bytes OptimizerTraffic(std::int64_t parameters) {
 Kernel OptimizerKernel(const Plan& plan, const hw::ProfileCostModel& costs,
                        std::int64_t trained_parameters) {
   const std::int64_t shards = plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
+  return OptimizerKernel(costs, OptimizerTraffic((trained_parameters + shards - 1) / shards));
+}
+
+Kernel OptimizerKernel(const hw::ProfileCostModel& costs, Bytes traffic) {
   Kernel by_bytes;
   by_bytes.kind = KernelKind::kMemoryBound;
   by_bytes.name = "optimizer_step";
-  by_bytes.bytes = OptimizerTraffic((trained_parameters + shards - 1) / shards);
+  by_bytes.bytes = traffic;
   Kernel fixed;
   fixed.kind = KernelKind::kFixed;
   fixed.name = "optimizer_step";

@@ -162,6 +162,10 @@ absl::StatusOr<ItemRanges> LayOut(const Plan& plan, const Stack& stack,
     case Plan::BALANCED:
       boundaries = partition::Balanced(layer_times, virtual_stages);
       break;
+    case Plan::INTER_OPERATOR:
+      // Weighed with memory elsewhere; here only that every stage can have a layer.
+      boundaries = partition::EqualLayers(stack.layers(), virtual_stages, /*allow_uneven=*/true);
+      break;
     case Plan::ENCODER_IN_STAGE_0:
       boundaries = EncoderInStage0(stack, virtual_stages, plan.allow_uneven());
       break;

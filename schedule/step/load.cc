@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "schedule/step/check.h"
+#include "schedule/step/check_strategy.h"
 #include "schedule/step/layout.h"
 #include "schedule/step/make_order.h"
 #include "schedule/step/stack.h"
@@ -13,11 +14,22 @@
 namespace optimus::step {
 namespace {
 
-// Everything that needs no times: models, and every layout but BALANCED, which at least must
-// have a layer for every virtual stage.
+// Encoders with a plan of their own: their tensor parallelism may be less than the LLM's, so only
+// what holds for any is checked here.
+absl::Status CheckEncoderModels(const Experiment& experiment) {
+  Experiment unsharded = experiment;
+  unsharded.mutable_plan()->set_tensor_parallel(1);
+  return BuildStack(unsharded).status();
+}
+
+// Everything that needs no times: models, and every layout but those that weigh layers, which at
+// least must have a layer for every virtual stage.
 absl::Status CheckModelsAndLayout(const Experiment& experiment) {
   if (experiment.has_profiled()) return absl::OkStatus();
-  OPTIMUS_ASSIGN_OR_RETURN(const Stack stack, BuildStack(experiment));
+  const bool apart = experiment.plan().strategy() == Plan::OPTIMUS;
+  if (apart) OPTIMUS_RETURN_IF_ERROR(CheckEncoderModels(experiment));
+  OPTIMUS_ASSIGN_OR_RETURN(const Stack stack,
+                           BuildStack(apart ? LlmAlone(experiment) : experiment));
   // Any times will do to see whether the layout is possible.
   const std::vector<Picoseconds> times(stack.layers(), Picoseconds(1));
   return LayOut(experiment.plan(), stack, times).status();

@@ -278,6 +278,21 @@ TEST(LoadExperiment, RefusesBadProfiledStages) {
   EXPECT_THAT(std::string(optimizer.status().message()), HasSubstr("plan.no_optimizer"));
 }
 
+// The plan of an encoder beside the LLM is not known yet: 18 heads need not divide by the LLM's 8.
+TEST(LoadExperiment, AcceptsOptimusWithItsLlmAlone) {
+  const std::string text = absl::StrReplaceAll(
+      kGood, {{"layout: EQUAL_LAYERS", "strategy: OPTIMUS"}, {"vit-5b", "vit-3b"}});
+  const auto experiment = LoadText(text);
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  EXPECT_EQ(experiment->plan().layout(), Plan::EQUAL_LAYERS);
+  // The layout is that of the LLM's 80 layers; with the encoder they were 128 on 8 virtual stages.
+  EXPECT_TRUE(LoadText(absl::StrReplaceAll(text, {{"model_chunks: 2", "model_chunks: 5"}})).ok());
+  const auto uneven = LoadText(absl::StrReplaceAll(text, {{"model_chunks: 2", "model_chunks: 8"}}));
+  EXPECT_THAT(std::string(uneven.status().message()), HasSubstr("80"));
+  const auto model = LoadText(absl::StrReplaceAll(text, {{"vit-3b", "vit-6b"}}));
+  EXPECT_THAT(std::string(model.status().message()), HasSubstr("encoders[0].model: unknown"));
+}
+
 TEST(LoadExperiment, NamesTheMissingFile) {
   const auto result = LoadExperiment("no/such/file.textproto");
   EXPECT_EQ(result.status().code(), absl::StatusCode::kNotFound);

@@ -185,6 +185,14 @@ absl::StatusOr<Step> BuildStep(const Experiment& experiment, const hw::ProfileCo
   step.experiment = experiment;
   FillDefaults(step.experiment);
   OPTIMUS_RETURN_IF_ERROR(CheckExperiment(step.experiment));
+  if (step.experiment.plan().strategy() == Plan::OPTIMUS) {
+    return absl::InvalidArgumentError(
+        "plan.strategy: OPTIMUS has encoder plans to choose first; build it with "
+        "colocate::BuildOptimusStep (the plan command), not as one pipeline");
+  }
+  if (step.experiment.plan().strategy() != Plan::PIPELINE) {
+    return absl::UnimplementedError("plan.strategy: FSDP and ALPA are not lowered yet");
+  }
   step.schedule = EmptySchedule(step.experiment, costs);
   OPTIMUS_RETURN_IF_ERROR(step.experiment.has_profiled() ? BuildFromProfile(costs, step)
                                                          : BuildFromModels(costs, step));

@@ -66,7 +66,7 @@ ir::Group TensorParallelGroup() { return {.name = "tp", .over_tp = true}; }
 ir::Group DataParallelGroup() { return {.name = "dp", .over_dp = true}; }
 ir::Group ModelGroup() { return {.name = "model", .over_pp = true, .over_tp = true}; }
 
-LoweredBlock Lower(const models::Block& block, ir::Schedule& schedule) {
+LoweredBlock Lower(const models::Block& block, ir::Schedule& schedule, const ir::Group& group) {
   LoweredBlock lowered;
   lowered.output = block.output;
   lowered.ops.reserve(block.ops.size());
@@ -78,8 +78,8 @@ LoweredBlock Lower(const models::Block& block, ir::Schedule& schedule) {
     if (op.is_collective) {
       out.kind = ir::OperationKind::kCollective;
       out.stream = ir::Stream::kTensorParallel;
-      const std::int32_t group = Intern(schedule.groups, TensorParallelGroup());
-      out.work = Intern(schedule.collectives, ir::Collective{op.collective, group});
+      const std::int32_t index = Intern(schedule.groups, group);
+      out.work = Intern(schedule.collectives, ir::Collective{op.collective, index});
     } else {
       out.work = Intern(schedule.kernels, op.kernel);
     }

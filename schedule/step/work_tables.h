@@ -36,7 +36,9 @@ struct LoweredBlock {
   std::vector<LoweredOp> ops;
   int output = -1;  // as in models::Block
 };
-LoweredBlock Lower(const models::Block& block, ir::Schedule& schedule);
+// Collectives are over `group`: an encoder may have a tensor parallelism of its own.
+LoweredBlock Lower(const models::Block& block, ir::Schedule& schedule,
+                   const ir::Group& group = TensorParallelGroup());
 
 // One item's work. A layer's blocks see one slice, the others the whole micro-batch.
 struct ItemBlocks {

@@ -1,8 +1,10 @@
 #include "sim/compiled_program.h"
 
 #include <algorithm>
+#include <string>
 
 #include "schedule/ir/bubbles.h"
+#include "schedule/ir/group_members.h"
 
 namespace optimus::sim {
 namespace {
@@ -52,8 +54,8 @@ struct Waits {
     return places;
   }
 
-  std::vector<std::vector<Wait>> of;  // by operation
-  std::vector<std::uint16_t> waiters; // by operation: mask of streams
+  std::vector<std::vector<Wait>> of;   // by operation
+  std::vector<std::uint16_t> waiters;  // by operation: mask of streams
 };
 
 // Builds the steps of one program.
@@ -109,7 +111,8 @@ class StepBuilder {
     } else if (op.kind == ir::OperationKind::kSend) {
       step.kind = StepKind::kSend;
       step.target = static_cast<std::int32_t>(compiled_.sends.size());
-      compiled_.sends.push_back({op.work, op.peer_stage, -1});
+      compiled_.sends.push_back(
+          {op.work, op.peer_stage, op.peer_lane, ir::PeerProgram(schedule_, program_, op), -1});
     } else if (op.kind == ir::OperationKind::kReceive) {
       step.kind = StepKind::kReceive;
       step.target = static_cast<std::int32_t>(compiled_.receives.size());
@@ -122,13 +125,11 @@ class StepBuilder {
     return step;
   }
 
-  // Members of a group inside one stage run one program, so one collective a stream is in flight
-  // at most and the stream is the slot. Across stages streams may differ: the slot is the order of
-  // issue.
   void AddCollective(const ir::Operation& op, Step& step) {
     const std::int32_t group = schedule_.collectives[op.work].group;
-    const std::uint32_t slot = schedule_.groups[group].over_pp ? issued_[group]++ : StreamOf(op);
-    if (schedule_.groups[group].over_pp) {
+    const bool by_issue = compiler_.MatchedByIssue(group);
+    const std::uint32_t slot = by_issue ? issued_[group]++ : StreamOf(op);
+    if (by_issue) {
       compiled_.slot_stream[group].push_back(static_cast<std::uint8_t>(op.stream));
     }
     if (compiler_.IsLocal(op)) {
@@ -200,7 +201,34 @@ void MatchMessages(std::vector<CompiledProgram>& programs, const ir::Schedule& s
 
 ProgramCompiler::ProgramCompiler(const ir::Schedule& schedule, const Layout& layout,
                                  const Pricing& pricing)
-    : schedule_(schedule), layout_(layout), pricing_(pricing) {}
+    : schedule_(schedule), layout_(layout), pricing_(pricing) {
+  for (const ir::Group& group : schedule.groups) {
+    within_entity_.push_back(layout.WithinEntity(schedule, group));
+  }
+  FindMatching();
+}
+
+void ProgramCompiler::FindMatching() {
+  const std::size_t groups = schedule_.groups.size();
+  // By program and group: the streams of its collectives, in order of issue.
+  std::vector<std::vector<std::string>> issued;
+  for (const ir::Program& program : schedule_.programs) {
+    issued.emplace_back(groups);
+    for (const ir::Operation& op : program.operations) {
+      if (op.kind != ir::OperationKind::kCollective) continue;
+      issued.back()[schedule_.collectives[op.work].group].push_back(static_cast<char>(op.stream));
+    }
+  }
+  matched_by_issue_.assign(groups, false);
+  for (std::size_t g = 0; g < groups; ++g) {
+    if (!ir::SpansPrograms(schedule_, schedule_.groups[g])) continue;
+    for (std::size_t p = 0; p < issued.size(); ++p) {
+      const auto members = ir::MembersOf(schedule_, schedule_.groups[g], schedule_.programs[p]);
+      const std::int32_t first = ir::ProgramsOf(schedule_, members).front();
+      if (issued[p][g] != issued[first][g]) matched_by_issue_[g] = true;
+    }
+  }
+}
 
 std::vector<CompiledProgram> ProgramCompiler::CompileAll() const {
   std::vector<CompiledProgram> programs;
@@ -216,9 +244,7 @@ bool ProgramCompiler::IsLocal(const ir::Operation& op) const {
   if (op.kind == ir::OperationKind::kKernel) return true;
   if (op.kind != ir::OperationKind::kCollective) return false;
   if (pricing_.UsesFlow(pricing_.collectives[op.work])) return false;
-  const ir::Group& group = schedule_.groups[schedule_.collectives[op.work].group];
-  return (!group.over_dp || layout_.replicas() == 1) && (!group.over_tp || layout_.lanes() == 1) &&
-         (!group.over_pp || layout_.stages() == 1);
+  return within_entity_[schedule_.collectives[op.work].group];
 }
 
 std::int64_t ProgramCompiler::LocalDuration(const ir::Operation& op, double factor) const {
@@ -227,7 +253,7 @@ std::int64_t ProgramCompiler::LocalDuration(const ir::Operation& op, double fact
 }
 
 std::array<std::vector<std::int64_t>, ir::kStreamCount> ProgramCompiler::SlowedDurations(
-    const CompiledProgram& compiled, int stage, double factor) const {
+    const CompiledProgram& compiled, std::size_t program, double factor) const {
   std::array<std::vector<std::int64_t>, ir::kStreamCount> durations;
   for (unsigned stream = 0; stream < ir::kStreamCount; ++stream) {
     const auto& steps = compiled.steps[stream];
@@ -235,7 +261,7 @@ std::array<std::vector<std::int64_t>, ir::kStreamCount> ProgramCompiler::SlowedD
     for (std::uint32_t i = 0; i + 1 < steps.size(); ++i) {
       if (steps[i].kind != StepKind::kFixed) continue;
       for (const std::uint32_t id : compiled.OperationsOf(stream, i)) {
-        durations[stream][i] += LocalDuration(schedule_.programs[stage].operations[id], factor);
+        durations[stream][i] += LocalDuration(schedule_.programs[program].operations[id], factor);
       }
     }
   }

@@ -58,6 +58,8 @@ struct CollectiveStep {
 struct SendStep {
   std::int32_t transfer = -1;
   std::int32_t peer_stage = -1;
+  std::int32_t peer_lane = -1;
+  std::int32_t peer_program = -1;
   std::int32_t receive = -1;  // ordinal in the peer's program; -1: nobody receives it
 };
 
@@ -75,7 +77,7 @@ struct CompiledProgram {
   std::vector<CollectiveStep> collectives;
   std::vector<SendStep> sends;
   std::vector<ReceiveStep> receives;
-  // Stream of the collective in a slot of a group over the pipeline, by group.
+  // Stream of the collective in a slot of a group that is matched by issue, by group.
   std::vector<std::vector<std::uint8_t>> slot_stream;
   // What OtherEnded of ir::StallAccount wants of a stream's last operation.
   std::array<ir::BubbleClass, ir::kStreamCount> tail_class{};
@@ -95,7 +97,7 @@ class ProgramCompiler {
  public:
   ProgramCompiler(const ir::Schedule& schedule, const Layout& layout, const Pricing& pricing);
 
-  // programs[s] compiled, for all s. Programs must be valid as far as indices go.
+  // All programs compiled, in their order. They must be valid as far as indices go.
   std::vector<CompiledProgram> CompileAll() const;
 
   // True if the operation only lets time pass on its own entity.
@@ -104,14 +106,19 @@ class ProgramCompiler {
   std::int64_t LocalDuration(const ir::Operation& op, double factor) const;
   // Durations of the fixed steps of a program on such a GPU, by stream and position.
   std::array<std::vector<std::int64_t>, ir::kStreamCount> SlowedDurations(
-      const CompiledProgram& compiled, int stage, double factor) const;
+      const CompiledProgram& compiled, std::size_t program, double factor) const;
+  // Whether the slot of a group's collectives is their order of issue. It is their stream where all
+  // members issue the group's collectives on the same streams in the same order: a stream has one
+  // operation in flight at most.
+  bool MatchedByIssue(std::int32_t group) const { return matched_by_issue_[group]; }
 
  private:
-  CompiledProgram Compile(const ir::Program& program) const;
+  void FindMatching();
 
   const ir::Schedule& schedule_;
   const Layout& layout_;
   const Pricing& pricing_;
+  std::vector<bool> within_entity_, matched_by_issue_;  // by group
 };
 
 }  // namespace optimus::sim

@@ -104,7 +104,7 @@ TEST(LayoutTest, MembersMeetByCoordinates) {
   ir::Schedule schedule;
   schedule.world = {2, 3, 4};
   const Layout layout(schedule, Fidelity::kGpu, false);
-  const MemberSets dp(layout, {"dp", true, false, false});
+  const MemberSets dp(layout, schedule, {"dp", true, false, false});
   EXPECT_EQ(dp.instances(), 12);
   EXPECT_EQ(dp.members(), 2);
   const auto members = dp.Members(dp.InstanceOf(layout.Entity({1, 0, 2})));
@@ -112,9 +112,9 @@ TEST(LayoutTest, MembersMeetByCoordinates) {
   EXPECT_EQ(members[1], layout.Entity({1, 1, 2}));
   // In lockstep the ranks of a tensor-parallel group come along.
   const Layout lockstep(schedule, Fidelity::kGpu, true);
-  EXPECT_EQ(MemberSets(lockstep, {"dp", true, false, false}).members(), 8);
-  EXPECT_EQ(PortSets(lockstep).members(), 4);
-  EXPECT_EQ(PortSets(layout).members(), 1);
+  EXPECT_EQ(MemberSets(lockstep, schedule, {"dp", true, false, false}).members(), 8);
+  EXPECT_EQ(PortSets(lockstep, schedule).members(), 4);
+  EXPECT_EQ(PortSets(layout, schedule).members(), 1);
 }
 
 }  // namespace

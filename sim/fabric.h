@@ -1,7 +1,7 @@
 #pragma once
 // The cluster's links and the routes over them.
 //
-// Every port (a GPU, or a tensor-parallel group in lockstep) has an NVLink and a NIC, each full
+// Every port (a GPU, or a lane in lockstep) has an NVLink and a NIC, each full
 // duplex: an up and a down link. Rails are separate networks; GPU t of a node is on rail t. Uplinks
 // of the leaf switches are modelled only where they are oversubscribed, as one trunk per rail, leaf
 // and direction (the spine's static routes are taken as perfectly spread).

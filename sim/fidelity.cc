@@ -1,7 +1,7 @@
 #include "sim/fidelity.h"
 
 #include <set>
-#include <utility>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -13,24 +13,28 @@ namespace {
 constexpr double kMostSlowDown = 1000;
 constexpr double kMostOversubscription = 1e6;
 
-// Pairs of stages that exchange messages.
-std::set<std::pair<int, int>> StagePairs(const ir::Schedule& schedule) {
-  std::set<std::pair<int, int>> pairs;
-  for (const ir::Program& program : schedule.programs) {
-    for (const ir::Operation& op : program.operations) {
-      if (op.kind == ir::OperationKind::kSend) pairs.insert({program.stage, op.peer_stage});
+// A program, and the stage and lane of one that it sends messages to.
+using Connection = std::tuple<std::size_t, int, int>;
+
+std::set<Connection> ConnectionsOf(const ir::Schedule& schedule) {
+  std::set<Connection> connections;
+  for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
+    for (const ir::Operation& op : schedule.programs[p].operations) {
+      if (op.kind == ir::OperationKind::kSend) connections.insert({p, op.peer_stage, op.peer_lane});
     }
   }
-  return pairs;
+  return connections;
 }
 
 // Where a send stays in its node for some ranks and leaves it for others. `replicas`: compare all
-// replicas, otherwise only the ranks of each tensor-parallel group.
+// replicas, otherwise only the ranks of each lane.
 std::string UnevenSend(const ir::Schedule& schedule, bool replicas) {
-  for (const auto& [stage, peer] : StagePairs(schedule)) {
-    const ir::SharedNodes shared = ir::SharedNodesOf(schedule, stage, peer);
+  for (const auto& [index, peer, peer_lane] : ConnectionsOf(schedule)) {
+    const ir::Program& program = schedule.programs[index];
+    const ir::SharedNodes shared =
+        ir::SharedNodesOf(schedule, program.stage, peer, program.lane, peer_lane);
     if (replicas ? shared.any == shared.all : shared.groups_agree) continue;
-    return absl::StrCat("sends from stage ", stage, " to stage ", peer,
+    return absl::StrCat("sends from stage ", program.stage, " to stage ", peer,
                         " stay inside a node for some ranks and leave it for others");
   }
   return "";

@@ -11,9 +11,10 @@ namespace optimus::sim {
 
 // Empty if exact, otherwise why not, as a clause ("GPU 3 is slow").
 //
-// Group: all ranks of every tensor-parallel group do everything at the same instants. By
-// induction: they run one program, start together, kernels last the same (no slow GPU), their
-// collectives end together, and their transfers have like links and like company.
+// Group: all ranks of every lane (of a tensor-parallel group, where there is one lane) do
+// everything at the same instants. By induction: they run one program, start together, kernels last
+// the same (no slow GPU), their collectives end together, and their transfers have like links and
+// like company.
 std::string WhyGroupIsNotExact(const ir::Schedule& schedule, const Options& options);
 // Folded: in addition all data-parallel replicas do.
 std::string WhyFoldedIsNotExact(const ir::Schedule& schedule, const Options& options);

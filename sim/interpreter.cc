@@ -110,7 +110,7 @@ void Interpreter::ReportProgress() {
   for (const Entity& entity : entities_) {
     for (unsigned stream = 0; stream < ir::kStreamCount; ++stream) {
       done += entity.done[stream];
-      all += static_cast<double>(programs_[entity.stage].steps[stream].size() - 1);
+      all += static_cast<double>(programs_[entity.program].steps[stream].size() - 1);
     }
   }
   options_.progress(all > 0 ? done / all : 1.0);
@@ -162,7 +162,7 @@ unsigned Interpreter::StartFixed(std::uint32_t entity, unsigned stream, const St
   Entity& state = entities_[entity];
   const std::int64_t duration =
       state.slowness == 0 ? step.duration
-                          : slowed_[state.slowness][state.stage][stream][state.done[stream]];
+                          : slowed_[state.slowness][state.program][stream][state.done[stream]];
   if (step.account != Account::kNone) {
     state.account.Run(Picoseconds(now_), Picoseconds(now_ + duration),
                       step.account == Account::kOptimizer);
@@ -191,10 +191,10 @@ void Interpreter::EndStream(Entity& entity, unsigned stream) {
   step_end_ = now_;
   entity.running |= static_cast<std::uint16_t>(1U << stream);
   if (--entity.live_streams == 0) --live_entities_;
-  const CompiledProgram& program = programs_[entity.stage];
+  const CompiledProgram& program = programs_[entity.program];
   const std::vector<std::uint32_t>& ids = program.operations[stream];
   if (ids.empty()) return;
-  const ir::Operation& last = schedule_.programs[entity.stage].operations[ids.back()];
+  const ir::Operation& last = schedule_.programs[entity.program].operations[ids.back()];
   if (last.kind == ir::OperationKind::kKernel && stream == kCompute) return;
   entity.account.OtherEnded(ids.back(), Picoseconds(now_), program.tail_class[stream]);
 }
@@ -202,7 +202,7 @@ void Interpreter::EndStream(Entity& entity, unsigned stream) {
 // A compute step waits for its dependencies one after the other, in listed order: each is charged
 // the idle time until it is met.
 bool Interpreter::DependenciesMet(Entity& entity, unsigned stream, const Step& step) {
-  const auto dependencies = programs_[entity.stage].DependenciesOf(step);
+  const auto dependencies = programs_[entity.program].DependenciesOf(step);
   if (stream != kCompute) {
     for (const Dependency& dependency : dependencies) {
       if (entity.done[dependency.stream] <= dependency.position) return false;

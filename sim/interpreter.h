@@ -43,8 +43,8 @@ class Interpreter {
  private:
   struct Entity {
     std::array<std::uint32_t, ir::kStreamCount> done{};  // completed steps
-    std::uint16_t stage = 0;
-    std::uint16_t slowness = 0;    // index into slowed_, 0: none
+    std::uint32_t program = 0;                           // index into programs_
+    std::uint16_t slowness = 0;                          // index into slowed_, 0: none
     std::uint16_t dependency = 0;  // the one the head of the compute stream is at
     std::uint16_t running = 0;     // mask of streams whose head has started (or that are over)
     std::uint8_t live_streams = ir::kStreamCount;
@@ -56,14 +56,15 @@ class Interpreter {
     std::int32_t set = -1;  // index into sets_
     std::uint32_t instance = 0;
     std::uint32_t slot = 0;
-    std::int32_t stage = -1;  // of a send
-    std::int32_t send = -1;   // index into the stage's sends; -1: a collective
+    std::int32_t program = -1;  // of a send
+    std::int32_t send = -1;     // index into the program's sends; -1: a collective
     RouteId route = -1;
     std::int64_t bytes = 0;
   };
   // Who meets for transfers of a group (or, in the last one, for sends), and how many are there.
   struct Meeting {
     MemberSets sets;
+    bool by_issue = false;  // ProgramCompiler::MatchedByIssue
     std::uint32_t slots = ir::kStreamCount;
     std::vector<std::uint32_t> arrived;          // by instance and slot
     std::array<std::vector<RouteId>, 2> routes;  // over NVLink, NIC; by instance
@@ -111,6 +112,7 @@ class Interpreter {
   void StartFlow(std::uint32_t transfer);
   void EndTransfer(std::uint32_t transfer);
   void Deliver(std::uint32_t sender, const SendStep& send);
+  std::uint32_t PlaceInProgram(std::uint32_t port) const;
   unsigned StreamOfMember(const Transfer& transfer, std::uint32_t entity) const;
   void OnSharedFlowEnd(std::uint32_t transfer);
 
@@ -123,7 +125,7 @@ class Interpreter {
   std::string Blockage(std::uint32_t entity, unsigned stream, bool root_causes) const;
 
   const Step& Head(const Entity& entity, unsigned stream) const {
-    return programs_[entity.stage].steps[stream][entity.done[stream]];
+    return programs_[entity.program].steps[stream][entity.done[stream]];
   }
   bool Received(std::uint32_t entity, std::int32_t receive) const {
     return (received_[entity * receive_words_ + receive / 64] >> (receive % 64) & 1U) != 0;
@@ -136,14 +138,14 @@ class Interpreter {
   const Pricing pricing_;
   const Layout layout_;
   const ProgramCompiler compiler_;
-  const std::vector<CompiledProgram> programs_;  // by stage
-  std::vector<std::vector<Durations>> slowed_;   // by slowness and stage
+  const std::vector<CompiledProgram> programs_;  // by stage and lane
+  std::vector<std::vector<Durations>> slowed_;   // by slowness and program
   std::vector<Meeting> meetings_;                // by group; the last one: sends, by port
-  std::vector<std::vector<std::vector<SendPath>>> send_paths_;  // stage, peer, port in the stage
+  std::vector<std::vector<std::vector<SendPath>>> send_paths_;  // program, peer, place
   std::vector<Entity> entities_;
   std::vector<std::uint64_t> received_;  // bit sets: messages that arrived, by entity
   std::size_t receive_words_ = 0;        // per entity
-  std::vector<Recording> recordings_;    // by stage; empty unless asked for
+  std::vector<Recording> recordings_;    // by program; empty unless asked for
 
   FlowNetwork network_;
   simgrid_compat::Alarm alarm_;

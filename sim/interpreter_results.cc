@@ -17,10 +17,10 @@ constexpr std::size_t kMaxBlockedShown = 8;
 // Starts of fixed steps also give the ends: their operations follow each other. The first call for
 // a receive counts, when it began to wait.
 void Interpreter::RecordStart(const Entity& entity, unsigned stream, std::int64_t time) {
-  Recording& recording = recordings_[entity.stage];
+  Recording& recording = recordings_[entity.program];
   const std::uint32_t position = entity.done[stream];
-  const auto ids = programs_[entity.stage].OperationsOf(stream, position);
-  if (programs_[entity.stage].steps[stream][position].kind != StepKind::kFixed) {
+  const auto ids = programs_[entity.program].OperationsOf(stream, position);
+  if (programs_[entity.program].steps[stream][position].kind != StepKind::kFixed) {
     std::int64_t& start = recording.starts[ids.front()];
     if (start < 0) start = time;
     return;
@@ -33,7 +33,7 @@ void Interpreter::RecordStart(const Entity& entity, unsigned stream, std::int64_
     }
   }
   for (const std::uint32_t id : ids) {
-    const ir::Operation& op = schedule_.programs[entity.stage].operations[id];
+    const ir::Operation& op = schedule_.programs[entity.program].operations[id];
     recording.starts[id] = time;
     time += compiler_.LocalDuration(op, factor);
     recording.ends[id] = time;
@@ -42,9 +42,9 @@ void Interpreter::RecordStart(const Entity& entity, unsigned stream, std::int64_
 
 void Interpreter::RecordEnd(const Entity& entity, unsigned stream) {
   const std::uint32_t position = entity.done[stream];
-  if (programs_[entity.stage].steps[stream][position].kind == StepKind::kFixed) return;
-  const auto ids = programs_[entity.stage].OperationsOf(stream, position);
-  recordings_[entity.stage].ends[ids.front()] = now_;
+  if (programs_[entity.program].steps[stream][position].kind == StepKind::kFixed) return;
+  const auto ids = programs_[entity.program].OperationsOf(stream, position);
+  recordings_[entity.program].ends[ids.front()] = now_;
 }
 
 Outcome Interpreter::Results() const {
@@ -56,10 +56,10 @@ Outcome Interpreter::Results() const {
   timeline.entities.reserve(entities_.size());
   for (std::uint32_t entity = 0; entity < entities_.size(); ++entity) {
     const Entity& state = entities_[entity];
-    timeline.entities.push_back({layout_.FirstRank(entity), state.stage, layout_.gpus_per_entity(),
-                                 state.account.Finish(timeline.step)});
+    timeline.entities.push_back({layout_.FirstRank(entity), schedule_.programs[state.program].stage,
+                                 layout_.gpus_per_entity(), state.account.Finish(timeline.step)});
     for (unsigned stream = 0; stream < ir::kStreamCount; ++stream) {
-      const CompiledProgram& program = programs_[state.stage];
+      const CompiledProgram& program = programs_[state.program];
       timeline.operations += program.steps[stream][state.done[stream]].first_operation;
     }
   }
@@ -71,9 +71,9 @@ Outcome Interpreter::Results() const {
 }
 
 void Interpreter::AppendSpans(ir::Timeline& timeline) const {
-  for (std::size_t s = 0; s < recordings_.size(); ++s) {
-    const std::int32_t rank = ir::RankOf(schedule_.world, static_cast<int>(s), 0, 0);
-    const Recording& recording = recordings_[s];
+  for (std::size_t p = 0; p < recordings_.size(); ++p) {
+    const std::int32_t rank = ir::FirstRankOf(schedule_, schedule_.programs[p]);
+    const Recording& recording = recordings_[p];
     for (std::uint32_t id = 0; id < recording.starts.size(); ++id) {
       timeline.spans.push_back(
           {rank, id, Picoseconds(recording.starts[id]), Picoseconds(recording.ends[id])});
@@ -86,7 +86,7 @@ void Interpreter::AppendSpans(ir::Timeline& timeline) const {
 std::string Interpreter::Blockage(std::uint32_t entity, unsigned stream, bool root_causes) const {
   const Entity& state = entities_[entity];
   const Step& step = Head(state, stream);
-  const CompiledProgram& program = programs_[state.stage];
+  const CompiledProgram& program = programs_[state.program];
   const bool started = (state.running >> stream & 1U) != 0;
   if (step.kind == StepKind::kStreamEnd) return "";  // over
   for (const Dependency& dependency : program.DependenciesOf(step)) {
@@ -94,7 +94,7 @@ std::string Interpreter::Blockage(std::uint32_t entity, unsigned stream, bool ro
     if (root_causes) return "";
     const std::uint32_t id = program.OperationsOf(dependency.stream, dependency.position).back();
     return absl::StrCat("operation ", id, " (",
-                        ir::Describe(schedule_, schedule_.programs[state.stage], id), ")");
+                        ir::Describe(schedule_, schedule_.programs[state.program], id), ")");
   }
   if (!root_causes || step.kind == StepKind::kFixed) return "";
   if (step.kind == StepKind::kReceive) {
@@ -120,10 +120,10 @@ absl::Status Interpreter::BlockedEntities() const {
       for (unsigned stream = 0; stream < ir::kStreamCount; ++stream) {
         const std::string cause = Blockage(e, stream, root_causes);
         if (cause.empty() || lines.size() >= kMaxBlockedShown) continue;
-        const ir::Program& program = schedule_.programs[state.stage];
+        const ir::Program& program = schedule_.programs[state.program];
         const std::uint32_t id =
-            programs_[state.stage].OperationsOf(stream, state.done[stream]).front();
-        lines.push_back(absl::StrCat("rank ", layout_.FirstRank(e), " (stage ", state.stage,
+            programs_[state.program].OperationsOf(stream, state.done[stream]).front();
+        lines.push_back(absl::StrCat("rank ", layout_.FirstRank(e), " (stage ", program.stage,
                                      ") stream ", ir::ToString(static_cast<ir::Stream>(stream)),
                                      " operation ", id, " (", ir::Describe(schedule_, program, id),
                                      ") waits for ", cause));

@@ -10,8 +10,12 @@ namespace optimus::sim {
 
 void Interpreter::SetUpMeetings() {
   for (std::size_t g = 0; g < schedule_.groups.size(); ++g) {
-    Meeting meeting{MemberSets(layout_, schedule_.groups[g]), ir::kStreamCount, {}, {}};
-    if (schedule_.groups[g].over_pp) {
+    Meeting meeting{MemberSets(layout_, schedule_, schedule_.groups[g]),
+                    compiler_.MatchedByIssue(static_cast<std::int32_t>(g)),
+                    ir::kStreamCount,
+                    {},
+                    {}};
+    if (meeting.by_issue) {
       std::size_t issued = 1;
       for (const CompiledProgram& program : programs_) {
         issued = std::max(issued, program.slot_stream[g].size());
@@ -20,7 +24,7 @@ void Interpreter::SetUpMeetings() {
     }
     meetings_.push_back(std::move(meeting));
   }
-  meetings_.push_back(Meeting{PortSets(layout_), ir::kStreamCount, {}, {}});
+  meetings_.push_back(Meeting{PortSets(layout_, schedule_), false, ir::kStreamCount, {}, {}});
   for (Meeting& meeting : meetings_) {
     meeting.arrived.assign(static_cast<std::size_t>(meeting.sets.instances()) * meeting.slots, 0);
   }
@@ -31,13 +35,14 @@ void Interpreter::SetUpEntities() {
   live_entities_ = entities_.size();
   for (std::uint32_t entity = 0; entity < entities_.size(); ++entity) {
     const Coordinates at = layout_.At(entity);
-    entities_[entity].stage = static_cast<std::uint16_t>(at.stage);
-    entities_[entity].recorded = options_.record_spans && at.d == 0 && at.t == 0;
+    entities_[entity].program = layout_.ProgramOf(at);
+    const bool first_of_lane = at.d == 0 && at.t % layout_.entities_per_lane() == 0;
+    entities_[entity].recorded = options_.record_spans && first_of_lane;
   }
-  for (std::size_t s = 0; s < programs_.size(); ++s) {
-    receive_words_ = std::max(receive_words_, (programs_[s].receives.size() + 63) / 64);
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    receive_words_ = std::max(receive_words_, (programs_[p].receives.size() + 63) / 64);
     if (!options_.record_spans) continue;
-    const std::size_t count = schedule_.programs[s].operations.size();
+    const std::size_t count = schedule_.programs[p].operations.size();
     recordings_.push_back({std::vector<std::int64_t>(count, -1), std::vector<std::int64_t>(count)});
   }
   received_.assign(entities_.size() * receive_words_, 0);
@@ -51,12 +56,11 @@ void Interpreter::SetUpSlowGpus() {
     const auto [found, inserted] =
         slowness_of.try_emplace(gpu.factor, static_cast<std::uint16_t>(slowed_.size()));
     if (inserted) {
-      std::vector<Durations> by_stage;
-      for (std::size_t s = 0; s < programs_.size(); ++s) {
-        by_stage.push_back(
-            compiler_.SlowedDurations(programs_[s], static_cast<int>(s), gpu.factor));
+      std::vector<Durations> by_program;
+      for (std::size_t p = 0; p < programs_.size(); ++p) {
+        by_program.push_back(compiler_.SlowedDurations(programs_[p], p, gpu.factor));
       }
-      slowed_.push_back(std::move(by_stage));
+      slowed_.push_back(std::move(by_program));
     }
     // A slow GPU is only ever run at GPU fidelity, where entities are ranks.
     entities_[static_cast<std::size_t>(gpu.rank)].slowness = found->second;
@@ -84,29 +88,38 @@ void Interpreter::SetUpCollectiveRoutes(Fabric& fabric) {
 }
 
 void Interpreter::SetUpSendPaths(Fabric& fabric) {
-  const std::size_t stages = programs_.size();
-  send_paths_.assign(stages, std::vector<std::vector<SendPath>>(stages));
+  const std::size_t programs = programs_.size();
+  send_paths_.assign(programs, std::vector<std::vector<SendPath>>(programs));
   const MemberSets& ports = meetings_.back().sets;
-  const std::uint32_t per_stage = ports.instances() / layout_.stages();
-  for (std::size_t stage = 0; stage < stages; ++stage) {
-    for (const SendStep& send : programs_[stage].sends) {
-      std::vector<SendPath>& paths = send_paths_[stage][send.peer_stage];
-      if (!paths.empty()) continue;
-      for (std::uint32_t i = 0; i < per_stage; ++i) {
-        const auto from = static_cast<std::uint32_t>(stage * per_stage + i);
-        const auto to = static_cast<std::uint32_t>(send.peer_stage * per_stage + i);
-        const Coordinates at = layout_.At(ports.Members(from).front());
-        SendPath path;
-        path.same_node = ir::SameNode(schedule_, at.stage, send.peer_stage, at.d, at.t);
-        if (!path.same_node) {
-          path.route = fabric.SendRoute(from, to, LinkScope::kNic);
-        } else if (pricing_.nvlink_contends) {
-          path.route = fabric.SendRoute(from, to, LinkScope::kNvlink);
-        }
-        paths.push_back(path);
+  for (std::uint32_t from = 0; from < static_cast<std::uint32_t>(ports.instances()); ++from) {
+    const std::uint32_t sender = ports.Members(from).front();
+    const std::uint32_t program = entities_[sender].program;
+    const Coordinates at = layout_.At(sender);
+    const int t = at.t * (schedule_.world.tp / layout_.tensor_ranks());
+    for (const SendStep& send : programs_[program].sends) {
+      std::vector<SendPath>& paths = send_paths_[program][send.peer_program];
+      if (paths.size() > PlaceInProgram(from)) continue;
+      const std::uint32_t to =
+          ports.InstanceOf(layout_.PeerOf(sender, send.peer_stage, send.peer_lane));
+      SendPath path;
+      path.same_node = ir::SameNode(schedule_, at.stage, send.peer_stage, at.d, t, send.peer_lane);
+      if (!path.same_node) {
+        path.route = fabric.SendRoute(from, to, LinkScope::kNic);
+      } else if (pricing_.nvlink_contends) {
+        path.route = fabric.SendRoute(from, to, LinkScope::kNvlink);
       }
+      paths.push_back(path);
     }
   }
+}
+
+// Ports of one program are numbered by replica, then tensor rank.
+std::uint32_t Interpreter::PlaceInProgram(std::uint32_t port) const {
+  const std::uint32_t ports_per_replica =
+      layout_.lockstep() ? layout_.lanes() : layout_.tensor_ranks();
+  const std::uint32_t ports_per_lane = ports_per_replica / layout_.lanes();
+  const std::uint32_t replica = port / ports_per_replica % layout_.replicas();
+  return replica * ports_per_lane + port % ports_per_lane;
 }
 
 }  // namespace optimus::sim

@@ -18,7 +18,7 @@ bool Interpreter::AllArrived(Meeting& meeting, std::uint32_t instance, std::uint
 }
 
 void Interpreter::ArriveAtCollective(std::uint32_t entity, const Step& step) {
-  const CollectiveStep& collective = programs_[entities_[entity].stage].collectives[step.target];
+  const CollectiveStep& collective = programs_[entities_[entity].program].collectives[step.target];
   Meeting& meeting = meetings_[collective.group];
   const std::uint32_t instance = meeting.sets.InstanceOf(entity);
   if (!AllArrived(meeting, instance, collective.slot)) return;
@@ -34,18 +34,17 @@ void Interpreter::ArriveAtCollective(std::uint32_t entity, const Step& step) {
 }
 
 void Interpreter::ArriveAtSend(std::uint32_t entity, unsigned stream, const Step& step) {
-  const int stage = entities_[entity].stage;
+  const std::uint32_t program = entities_[entity].program;
   Meeting& meeting = meetings_.back();
   const std::uint32_t port = meeting.sets.InstanceOf(entity);
   if (!AllArrived(meeting, port, stream)) return;
-  const SendStep& send = programs_[stage].sends[step.target];
-  const std::uint32_t ports_per_stage = meeting.sets.instances() / layout_.stages();
-  const SendPath& path = send_paths_[stage][send.peer_stage][port % ports_per_stage];
+  const SendStep& send = programs_[program].sends[step.target];
+  const SendPath& path = send_paths_[program][send.peer_program][PlaceInProgram(port)];
   Transfer transfer;
   transfer.set = static_cast<std::int32_t>(meetings_.size() - 1);
   transfer.instance = port;
   transfer.slot = stream;
-  transfer.stage = stage;
+  transfer.program = static_cast<std::int32_t>(program);
   transfer.send = step.target;
   transfer.route = path.route;
   Launch(transfer, path.same_node ? pricing_.sends_in_node[send.transfer]
@@ -95,26 +94,24 @@ void Interpreter::EndTransfer(std::uint32_t id) {
   free_transfers_.push_back(id);
   for (const std::uint32_t member : meetings_[transfer.set].sets.Members(transfer.instance)) {
     Complete(member, StreamOfMember(transfer, member));
-    if (transfer.send >= 0) Deliver(member, programs_[transfer.stage].sends[transfer.send]);
+    if (transfer.send >= 0) Deliver(member, programs_[transfer.program].sends[transfer.send]);
   }
 }
 
-// Rank (stage, d, t) sends to (peer stage, d, t).
+// Rank (stage, d, t) sends to (peer stage, d, t), or to the like rank of another lane.
 void Interpreter::Deliver(std::uint32_t sender, const SendStep& send) {
   if (send.receive < 0) return;
-  Coordinates at = layout_.At(sender);
-  at.stage = send.peer_stage;
-  const std::uint32_t entity = layout_.Entity(at);
+  const std::uint32_t entity = layout_.PeerOf(sender, send.peer_stage, send.peer_lane);
   received_[entity * receive_words_ + send.receive / 64] |= std::uint64_t{1} << (send.receive % 64);
-  const ReceiveStep& receive = programs_[at.stage].receives[send.receive];
+  const ReceiveStep& receive = programs_[send.peer_program].receives[send.receive];
   if (entities_[entity].done[receive.stream] == receive.position) {
     Advance(entity, 1U << receive.stream);
   }
 }
 
 unsigned Interpreter::StreamOfMember(const Transfer& transfer, std::uint32_t entity) const {
-  if (transfer.send >= 0 || !schedule_.groups[transfer.set].over_pp) return transfer.slot;
-  return programs_[entities_[entity].stage].slot_stream[transfer.set][transfer.slot];
+  if (transfer.send >= 0 || !meetings_[transfer.set].by_issue) return transfer.slot;
+  return programs_[entities_[entity].program].slot_stream[transfer.set][transfer.slot];
 }
 
 }  // namespace optimus::sim

@@ -21,23 +21,26 @@ TransferPrice PriceOfSend(const CostModel& costs, const ir::Transfer& transfer, 
   return PriceOf(costs, costs.SendCost(transfer.bytes, same_node));
 }
 
-// Which streams use the NVLink of a stage's GPUs, per direction; a stream is (stage, stream).
+// Which streams use the NVLink of a program's GPUs, per direction; a stream is (program, stream).
 class NvlinkUsers {
  public:
   explicit NvlinkUsers(const ir::Schedule& schedule)
       : schedule_(schedule), out_(schedule.programs.size()), in_(schedule.programs.size()) {}
 
-  void Add(const Pricing& pricing, int stage, const ir::Operation& op) {
-    const int user = stage * ir::kStreamCount + static_cast<int>(op.stream);
+  void Add(const Pricing& pricing, const ir::Program& program, const ir::Operation& op) {
+    const int own = ir::ProgramIndex(schedule_, program.stage, program.lane);
+    const int user = own * ir::kStreamCount + static_cast<int>(op.stream);
     if (op.kind == ir::OperationKind::kCollective) {
       if (!OnNvlink(pricing.collectives[op.work])) return;
-      out_[stage].insert(user);
-      in_[stage].insert(user);
+      out_[own].insert(user);
+      in_[own].insert(user);
     } else if (op.kind == ir::OperationKind::kSend) {
       if (!OnNvlink(pricing.sends_in_node[op.work])) return;
-      if (!ir::SharedNodesOf(schedule_, stage, op.peer_stage).any) return;
-      out_[stage].insert(user);
-      in_[op.peer_stage].insert(user);
+      const ir::SharedNodes shared =
+          ir::SharedNodesOf(schedule_, program.stage, op.peer_stage, program.lane, op.peer_lane);
+      if (!shared.any) return;
+      out_[own].insert(user);
+      in_[ir::PeerProgram(schedule_, program, op)].insert(user);
     }
   }
   bool AnyShared() const {
@@ -54,21 +57,21 @@ class NvlinkUsers {
     return price.scope == LinkScope::kNvlink && price.wire_bytes > 0;
   }
   const ir::Schedule& schedule_;
-  std::vector<std::set<int>> out_, in_;  // by stage
+  std::vector<std::set<int>> out_, in_;  // by program
 };
 
 // Operations that use NVLink alike are looked at once: kind, stream, work and peer decide.
 bool NvlinkContends(const ir::Schedule& schedule, const Pricing& pricing) {
   NvlinkUsers users(schedule);
   for (const ir::Program& program : schedule.programs) {
-    std::set<std::array<int, 4>> seen;
+    std::set<std::array<int, 5>> seen;
     for (const ir::Operation& op : program.operations) {
       if (op.kind != ir::OperationKind::kCollective && op.kind != ir::OperationKind::kSend) {
         continue;
       }
-      const std::array<int, 4> use{static_cast<int>(op.kind), static_cast<int>(op.stream), op.work,
-                                   op.peer_stage};
-      if (seen.insert(use).second) users.Add(pricing, program.stage, op);
+      const std::array<int, 5> use{static_cast<int>(op.kind), static_cast<int>(op.stream), op.work,
+                                   op.peer_stage, op.peer_lane};
+      if (seen.insert(use).second) users.Add(pricing, program, op);
     }
   }
   return users.AnyShared();

@@ -15,8 +15,8 @@ namespace optimus::sim {
 
 enum class Fidelity {
   kAuto,    // the cheapest one that is exact for this run
-  kFolded,  // one entity per pipeline stage: one data-parallel replica stands for all
-  kGroup,   // one entity per tensor-parallel group
+  kFolded,  // one entity per pipeline stage and lane: one data-parallel replica stands for all
+  kGroup,   // one entity per lane of a tensor-parallel group
   kGpu,     // one entity per GPU
 };
 const char* ToString(Fidelity fidelity);
@@ -35,7 +35,7 @@ struct Options {
   int nodes_per_leaf = 32;
   double oversubscription = 1.0;
   std::vector<SlowGpu> slow_gpus;
-  bool record_spans = false;  // of one data-parallel replica (the first), tensor rank 0
+  bool record_spans = false;  // of the first data-parallel replica, first rank of every lane
   // Called now and then (every half second at most) with the part of the work that is done, 0 to 1.
   // It is called in the child process: it may print, but what it changes in memory is lost.
   std::function<void(double)> progress;

@@ -141,24 +141,39 @@ std::vector<std::vector<Interval>> PlaceReductions(
   return placed;
 }
 
+Tail LlmTail(const Problem& problem) {
+  Tail tail;
+  tail.card_free = LlmReductionEnds(problem);
+  for (const Picoseconds free : tail.card_free) tail.end = std::max(tail.end, free);
+  return tail;
+}
+
+Picoseconds LeastEnd(const EncoderWork& encoder, const Tail& tail) {
+  std::vector<std::vector<Picoseconds>> ready;
+  for (const auto& buckets : encoder.sync.reductions) ready.emplace_back(buckets.size());
+  std::vector<Picoseconds> card_free = tail.card_free;
+  PlaceReductions(encoder, ready, card_free);
+  return std::max(tail.end, *std::max_element(card_free.begin(), card_free.end()));
+}
+
+void AddToTail(const EncoderWork& encoder, Picoseconds shift, PlacedEncoder& placed, Tail& tail) {
+  const BackwardEnds ends = EndsOf(encoder, placed, shift);
+  placed.reductions = PlaceReductions(encoder, ends.ready, tail.card_free);
+  tail.end = std::max(tail.end, ends.last);
+  for (const Picoseconds free : tail.card_free) tail.end = std::max(tail.end, free);
+  for (auto& stage : placed.reductions) {
+    for (Interval& bucket : stage) bucket = {bucket.start + shift, bucket.end + shift};
+  }
+}
+
 void CompleteStep(const Problem& problem, Result& result) {
   const auto gathers = PlaceGathers(problem);
-  std::vector<Picoseconds> card_free = LlmReductionEnds(problem);
-  Picoseconds end = problem.llm.step - problem.llm.after_reduction;
+  Tail tail = LlmTail(problem);
   for (std::size_t e = 0; e < problem.encoders.size(); ++e) {
-    PlacedEncoder& placed = result.encoders[e];
-    const BackwardEnds ends = EndsOf(problem.encoders[e], placed, result.delta_f);
-    placed.gathers = gathers[e];
-    placed.reductions = PlaceReductions(problem.encoders[e], ends.ready, card_free);
-    for (auto& stage : placed.reductions) {
-      for (Interval& bucket : stage) {
-        bucket = {bucket.start + result.delta_f, bucket.end + result.delta_f};
-      }
-    }
-    end = std::max(end, ends.last);
+    result.encoders[e].gathers = gathers[e];
+    AddToTail(problem.encoders[e], result.delta_f, result.encoders[e], tail);
   }
-  for (const Picoseconds free : card_free) end = std::max(end, free);
-  result.delta_b = end + problem.llm.after_reduction - problem.llm.step;
+  result.delta_b = tail.end + problem.llm.after_reduction - problem.llm.step;
   result.latency = problem.llm.step + result.delta_f + result.delta_b;
 }
 

@@ -22,8 +22,8 @@ std::vector<std::vector<std::vector<Interval>>> PlaceGathers(const Problem& prob
 // The LLM starts at least so much later than alone: all its gathers wait for the encoders'.
 Picoseconds LeastShift(const Problem& problem);
 
-// When every network card is done with the LLM's own gradients and the reductions placed so far, by
-// LLM stage. Times of the LLM alone.
+// When every network card is done with the LLM's own gradients, by LLM stage. Times of the LLM
+// alone.
 std::vector<Picoseconds> LlmReductionEnds(const Problem& problem);
 
 // Places the reductions of one encoder after what `card_free` (by LLM stage) says is already there,
@@ -32,6 +32,21 @@ std::vector<Picoseconds> LlmReductionEnds(const Problem& problem);
 std::vector<std::vector<Interval>> PlaceReductions(
     const EncoderWork& encoder, const std::vector<std::vector<Picoseconds>>& ready,
     std::vector<Picoseconds>& card_free);
+
+// The end of the step so far. Times of the LLM alone.
+struct Tail {
+  std::vector<Picoseconds> card_free;  // by LLM stage: its network card has reduced all gradients
+  Picoseconds end;                     // all reductions have ended, all encoders are done
+};
+Tail LlmTail(const Problem& problem);
+
+// The tail cannot end before this, even if the gradients of `encoder` were there from the start.
+Picoseconds LeastEnd(const EncoderWork& encoder, const Tail& tail);
+
+// Places the reductions of one encoder after those that are there. A bucket starts when every
+// pipeline has ended its last backward of the bucket's layers. `shift`: how much later than the LLM
+// alone the times of `placed` are; the reductions get it too.
+void AddToTail(const EncoderWork& encoder, Picoseconds shift, PlacedEncoder& placed, Tail& tail);
 
 // From splits, starts of operations, and delta_f of `result`: its gathers and reductions, delta_b
 // and latency. The optimizer runs when all reductions have ended and all encoders are done.

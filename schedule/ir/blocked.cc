@@ -37,18 +37,18 @@ Wait WaitForMessage(const Schedule& schedule, OperationRef head) {
 Wait WaitForMembers(const Schedule& schedule, const Walk& walk, OperationRef head) {
   const std::int32_t group = schedule.collectives[At(schedule, head).work].group;
   const std::size_t index = walk.IssueIndex(head);
-  for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
-    const auto program = static_cast<std::int32_t>(p);
+  for (const std::int32_t program : walk.Members(group, head.program)) {
     const auto& issued = walk.Issued(group, program);
     if (index >= issued.size()) {
       return {head,
               {},
-              absl::StrCat("stage ", p, ", which issues only ", issued.size(),
+              absl::StrCat(NameProgram(schedule, program), ", which issues only ", issued.size(),
                            " collectives over group '", schedule.groups[group].name, "'"),
               false};
     }
-    if (!walk.HasArrived({program, issued[index]}))
+    if (!walk.HasArrived({program, issued[index]})) {
       return {head, {program, issued[index]}, "", false};
+    }
   }
   return {head, {}, "nothing: this is a bug", false};
 }
@@ -103,8 +103,8 @@ std::string SayWait(const Schedule& schedule, const Walk& walk, const Wait& wait
   if (wait.awaited.program < 0) return line + wait.missing;
   absl::StrAppend(
       &line, "operation ", wait.awaited.operation, " (",
-      Describe(schedule, schedule.programs[wait.awaited.program], wait.awaited.operation),
-      ") of stage ", wait.awaited.program);
+      Describe(schedule, schedule.programs[wait.awaited.program], wait.awaited.operation), ") of ",
+      NameProgram(schedule, wait.awaited.program));
   const auto head = walk.Head(wait.awaited.program, At(schedule, wait.awaited).stream);
   if (head.has_value() && *head != wait.awaited.operation) {
     absl::StrAppend(&line, ", queued behind operation ", *head);
@@ -121,10 +121,16 @@ const char* Headline(const std::vector<Wait>& chain) {
 
 }  // namespace
 
+std::string NameProgram(const Schedule& schedule, std::int32_t program) {
+  if (schedule.lanes == 1) return absl::StrCat("stage ", program);
+  return absl::StrCat("stage ", program / schedule.lanes, " lane ", program % schedule.lanes);
+}
+
 std::string NameOperation(const Schedule& schedule, OperationRef ref) {
-  return absl::StrCat("stage ", ref.program, " (rank ", RankOf(schedule.world, ref.program, 0, 0),
+  const Program& program = schedule.programs[ref.program];
+  return absl::StrCat(NameProgram(schedule, ref.program), " (rank ", FirstRankOf(schedule, program),
                       "), operation ", ref.operation, " (",
-                      Describe(schedule, schedule.programs[ref.program], ref.operation), ")");
+                      Describe(schedule, program, ref.operation), ")");
 }
 
 std::string ExplainBlocked(const Schedule& schedule, const Walk& walk) {

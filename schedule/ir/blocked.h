@@ -7,6 +7,9 @@
 
 namespace optimus::ir {
 
+// "stage 1", or where there are several lanes "stage 1 lane 0".
+std::string NameProgram(const Schedule& schedule, std::int32_t program);
+
 // "stage 1 (rank 8), operation 12 (llm layer 3 ... fc1)".
 std::string NameOperation(const Schedule& schedule, OperationRef ref);
 

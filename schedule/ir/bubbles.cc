@@ -14,10 +14,22 @@ BubbleClass ClassifyDataParallel(const Operation& operation, CollectiveKind kind
   return spreads_parameters ? BubbleClass::kDpAllGather : BubbleClass::kDpReduceScatter;
 }
 
+// Replicas of an encoder beside the LLM are on other stages and blocks of tensor-parallel ranks
+// too.
+bool IsEncoderDataParallel(const Operation& operation, const Group& group) {
+  const Phase phase = operation.tag.phase;
+  if (phase != Phase::kParameterSync && phase != Phase::kGradientSync) return false;
+  return group.pp_stride > 0 || group.tp_stride > 0 ||
+         (group.over_pp && operation.tag.module > kLlmModule);
+}
+
 BubbleClass ClassifyCollective(const Schedule& schedule, const Operation& operation,
                                bool after_last) {
   const Collective& collective = schedule.collectives[operation.work];
   const Group& group = schedule.groups[collective.group];
+  if (IsEncoderDataParallel(operation, group)) {
+    return ClassifyDataParallel(operation, collective.work.kind);
+  }
   // A collective over the pipeline (the gradient norm) waits for the other stages.
   if (group.over_pp) return after_last ? BubbleClass::kPpCooldown : BubbleClass::kPpOther;
   if (group.over_dp) return ClassifyDataParallel(operation, collective.work.kind);
@@ -31,15 +43,23 @@ struct ComputeRange {
   std::int64_t last = -1;
 };
 
-ComputeRange FindComputeRange(const Program& program) {
+bool IsBesideLlm(const Schedule& schedule, const Tag& tag) {
+  return tag.module >= 0 && static_cast<std::size_t>(tag.module) < schedule.modules.size() &&
+         schedule.modules[tag.module].pipelines > 0;
+}
+
+// Kernels of encoders beside the LLM count only where there are no others.
+ComputeRange FindComputeRange(const Schedule& schedule, const Program& program) {
   const auto count = static_cast<std::int64_t>(program.operations.size());
-  ComputeRange range{count, -1};
+  ComputeRange range{count, -1}, beside{count, -1};
   for (std::int64_t id = 0; id < count; ++id) {
-    if (!IsForwardOrBackwardCompute(program.operations[id])) continue;
-    range.first = std::min(range.first, id);
-    range.last = id;
+    const Operation& operation = program.operations[id];
+    if (!IsForwardOrBackwardCompute(operation)) continue;
+    ComputeRange& its_range = IsBesideLlm(schedule, operation.tag) ? beside : range;
+    its_range.first = std::min(its_range.first, id);
+    its_range.last = id;
   }
-  return range;
+  return range.last >= 0 ? range : beside;
 }
 
 }  // namespace
@@ -89,7 +109,7 @@ BubbleClass TailClass(const Schedule& schedule, const Operation& operation) {
 
 std::vector<BubbleClass> ClassifyDependencies(const Schedule& schedule, const Program& program) {
   std::vector<BubbleClass> classes(program.dependencies.size(), BubbleClass::kPpOther);
-  const ComputeRange range = FindComputeRange(program);
+  const ComputeRange range = FindComputeRange(schedule, program);
   for (std::size_t id = 0; id < program.operations.size(); ++id) {
     const Operation& operation = program.operations[id];
     if (!IsCompute(operation)) continue;
@@ -108,7 +128,7 @@ std::vector<BubbleClass> ClassifyDependencies(const Schedule& schedule, const Pr
 RankAccount AccountFromSpans(const Schedule& schedule, const Program& program,
                              const std::vector<Picoseconds>& starts,
                              const std::vector<Picoseconds>& ends, Picoseconds step) {
-  const ComputeRange range = FindComputeRange(program);
+  const ComputeRange range = FindComputeRange(schedule, program);
   RankAccount account;
   Picoseconds now;
   auto idle_until = [&](Picoseconds until, BubbleClass cause) {

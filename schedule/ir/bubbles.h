@@ -5,6 +5,13 @@
 // not ended, the idle time belongs to that dependency's class; then it goes on to the next. The
 // idle tail after a rank's last compute operation belongs, up to the end of the rank's own last
 // other operation, to that operation's class, and from there on to the pipeline cool-down.
+//
+// Encoders that run beside the LLM (ModuleInfo::pipelines above 0) fill its bubbles, so what they
+// leave keeps the name of the bubble that it is in: warm-up lasts until the first kernel, and
+// cool-down begins after the last kernel, that is not theirs. Waiting for a message of theirs is
+// waiting for the pipeline, for a tensor-parallel collective of theirs kTp, and for the
+// synchronisation of their parameters or gradients data-parallel, also where its group is over the
+// pipeline or over blocks of tensor-parallel ranks: those are replicas of the encoder.
 
 #include <vector>
 
@@ -15,7 +22,7 @@ namespace optimus::ir {
 
 // Class of waiting for `dependency`, for a compute operation at the given place of its program.
 // `before_first` / `after_last`: before the rank's first / after its last forward-or-backward
-// compute.
+// compute, without that of encoders beside the LLM.
 BubbleClass ClassifyWait(const Schedule& schedule, const Operation& dependency, bool before_first,
                          bool after_last);
 

@@ -91,7 +91,9 @@ Picoseconds TimedRun::Duration(OperationRef ref, Picoseconds start) const {
   }
   const Transfer& transfer = schedule_.transfers[op.work];
   if (transfer.fixed > Picoseconds(0) || transfer.free()) return transfer.fixed;
-  const bool same_node = SameNode(schedule_, ref.program, op.peer_stage, 0, 0);
+  const Program& program = schedule_.programs[ref.program];
+  const bool same_node = SameNode(schedule_, program.stage, op.peer_stage, 0,
+                                  program.lane * LaneWidth(schedule_), op.peer_lane);
   return UncontendedTime(costs_, costs_.SendCost(transfer.bytes, same_node));
 }
 
@@ -129,10 +131,10 @@ Timeline TimedRun::Finish() const {
   timeline.spans.reserve(static_cast<std::size_t>(timeline.operations));
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const ProgramTimes& times = programs_[p];
-    const auto stage = static_cast<std::int32_t>(p);
-    const std::int32_t rank = RankOf(schedule_.world, stage, 0, 0);
-    timeline.entities.push_back({rank, stage, schedule_.world.dp * schedule_.world.tp,
-                                 times.account.Finish(timeline.step)});
+    const Program& program = schedule_.programs[p];
+    const std::int32_t rank = FirstRankOf(schedule_, program);
+    timeline.entities.push_back({rank, program.stage, schedule_.world.dp * LaneWidth(schedule_),
+                                 times.account.Finish(timeline.step), program.lane});
     for (std::uint32_t id = 0; id < times.ends.size(); ++id) {
       timeline.spans.push_back({rank, id, times.starts[id], times.ends[id]});
     }

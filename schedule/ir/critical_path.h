@@ -1,7 +1,7 @@
 #pragma once
 // The contention-free runner: every operation lasts its own time, links are never shared. One
-// replica of each stage is run (d = 0, t = 0; a message's link is that replica's). It is the plain
-// twin of the simulator, and the lower bound where links contend.
+// replica of each stage and lane is run (d = 0, the lane's first t; a message's link is that
+// replica's). It is the plain twin of the simulator, and the lower bound where links contend.
 
 #include "absl/status/status.h"
 #include "base/cost_model.h"

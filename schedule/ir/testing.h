@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cost_model.h"
+#include "schedule/ir/group_members.h"
 #include "schedule/ir/schedule.h"
 
 namespace optimus::ir::testing {
@@ -48,18 +49,24 @@ inline Tag MakeTag(int module, int layer, int micro_batch, Phase phase, int slic
 
 inline Tag PhaseTag(Phase phase) { return MakeTag(-1, -1, -1, phase); }
 
-// Adds operations one by one; every Add returns the operation's id in the program of its stage.
+// Adds operations one by one to a program, named by its index: the stage where there is one lane,
+// At(stage, lane) otherwise. Every Add returns the operation's id in its program.
 class ScheduleBuilder {
  public:
-  explicit ScheduleBuilder(Parallelism world) {
+  explicit ScheduleBuilder(Parallelism world, std::int32_t lanes = 1) {
     schedule_.name = "test";
     schedule_.world = world;
-    schedule_.programs.resize(world.pp);
-    for (std::int32_t s = 0; s < world.pp; ++s) schedule_.programs[s].stage = s;
+    schedule_.lanes = lanes;
+    schedule_.programs.resize(static_cast<std::size_t>(world.pp) * lanes);
+    for (std::size_t p = 0; p < schedule_.programs.size(); ++p) {
+      schedule_.programs[p].stage = static_cast<std::int32_t>(p) / lanes;
+      schedule_.programs[p].lane = static_cast<std::int32_t>(p) % lanes;
+    }
   }
 
   Schedule& schedule() { return schedule_; }
   Schedule Take() { return std::move(schedule_); }
+  int At(int stage, int lane) const { return ProgramIndex(schedule_, stage, lane); }
 
   std::uint32_t Add(int stage, Operation op, const std::vector<std::uint32_t>& dependencies) {
     Program& program = schedule_.programs[stage];
@@ -89,14 +96,16 @@ class ScheduleBuilder {
     return Add(stage, op, dependencies);
   }
 
-  // `stream` says forward or backward.
+  // `stream` says forward or backward; `peer` is the other side's stage.
   std::uint32_t AddSend(int stage, Stream stream, int peer, int message, std::int32_t transfer,
-                        const std::vector<std::uint32_t>& dependencies = {}) {
-    return AddMessage(stage, OperationKind::kSend, stream, peer, message, transfer, dependencies);
+                        const std::vector<std::uint32_t>& dependencies = {}, int peer_lane = -1) {
+    return AddMessage(stage, OperationKind::kSend, stream, {peer, peer_lane}, message, transfer,
+                      dependencies);
   }
   std::uint32_t AddReceive(int stage, Stream stream, int peer, int message, std::int32_t transfer,
-                           const std::vector<std::uint32_t>& dependencies = {}) {
-    return AddMessage(stage, OperationKind::kReceive, stream, peer, message, transfer,
+                           const std::vector<std::uint32_t>& dependencies = {},
+                           int peer_lane = -1) {
+    return AddMessage(stage, OperationKind::kReceive, stream, {peer, peer_lane}, message, transfer,
                       dependencies);
   }
 
@@ -110,6 +119,7 @@ class ScheduleBuilder {
   std::int32_t AddGroup(const std::string& name, bool over_dp, bool over_pp, bool over_tp) {
     return Intern(schedule_.groups, Group{name, over_dp, over_pp, over_tp});
   }
+  std::int32_t AddGroup(const Group& group) { return Intern(schedule_.groups, group); }
   std::int32_t AddCollectiveWork(CollectiveKind kind, std::int64_t bytes, std::int32_t group) {
     return Intern(schedule_.collectives, Collective{{kind, ToString(kind), Bytes(bytes)}, group});
   }
@@ -118,6 +128,10 @@ class ScheduleBuilder {
   }
 
  private:
+  struct Peer {
+    std::int32_t stage = -1, lane = -1;
+  };
+
   template <class T>
   static std::int32_t Intern(std::vector<T>& table, const T& value) {
     const auto found = std::find(table.begin(), table.end(), value);
@@ -126,13 +140,14 @@ class ScheduleBuilder {
     return static_cast<std::int32_t>(table.size() - 1);
   }
 
-  std::uint32_t AddMessage(int stage, OperationKind kind, Stream stream, int peer, int message,
+  std::uint32_t AddMessage(int stage, OperationKind kind, Stream stream, Peer peer, int message,
                            std::int32_t transfer, const std::vector<std::uint32_t>& dependencies) {
     Operation op;
     op.kind = kind;
     op.stream = stream;
     op.work = transfer;
-    op.peer_stage = peer;
+    op.peer_stage = peer.stage;
+    op.peer_lane = peer.lane;
     op.message = message;
     const bool forward = stream == Stream::kForwardSend || stream == Stream::kForwardReceive;
     op.tag.phase = forward ? Phase::kForward : Phase::kBackward;
@@ -183,17 +198,19 @@ inline Schedule OneForwardOneBackward(int stages, int micro_batches, std::int64_
 }
 
 // A valid Schedule without meaning: random operations with random dependencies, messages between
-// random stages and collectives over random groups. Operations are added in an order in which they
-// can run, so it never deadlocks.
+// random stages (and lanes) and collectives over random groups. Operations are added in an order in
+// which they can run, so it never deadlocks. With `encoders`: several lanes, groups over part of
+// the pipeline and of the tensor-parallel ranks, and messages of encoders, in random worlds.
 class RandomSchedule {
  public:
-  explicit RandomSchedule(std::uint32_t seed)
-      : random_(seed), builder_({Below(3) + 1, Below(4) + 1, Below(3) + 1}) {
+  explicit RandomSchedule(std::uint32_t seed, bool encoders = false)
+      : random_(seed), builder_(encoders ? WithLanes() : WithoutLanes()) {
     builder_.schedule().gpus_per_node = Below(8) + 1;
     groups_ = {builder_.AddGroup("dp", true, false, false),
                builder_.AddGroup("tp", false, false, true),
                builder_.AddGroup("model", false, true, true),
                builder_.AddGroup("pipeline", false, true, false)};
+    if (encoders) AddEncoderGroups();
   }
 
   Schedule Build(int operations) {
@@ -204,17 +221,39 @@ class RandomSchedule {
 
  private:
   struct Message {
-    int from = 0, to = 0, id = 0;
+    int from = 0, to = 0, id = 0;  // programs
     std::int32_t transfer = -1;
-    bool forward = true;
+    Stream send = Stream::kForwardSend, receive = Stream::kForwardReceive;
   };
 
   int Below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
-  int Stages() { return builder_.schedule().world.pp; }
+  int Programs() { return static_cast<int>(builder_.schedule().programs.size()); }
+  bool encoders() const { return groups_.size() > kGroupsWithoutEncoders; }
 
-  std::vector<std::uint32_t> Dependencies(int stage) {
+  ScheduleBuilder WithoutLanes() {
+    return ScheduleBuilder({Below(3) + 1, Below(4) + 1, Below(3) + 1});
+  }
+  ScheduleBuilder WithLanes() {
+    const std::int32_t lanes = 1 << Below(3);  // mostly more than one
+    const Parallelism world{Below(3) + 1, Below(4) + 1, lanes * (Below(2) + 1)};
+    return ScheduleBuilder(world, lanes);
+  }
+
+  // One group over neighbouring lanes, and one over the same shard of those blocks, on every second
+  // stage where that divides the pipeline.
+  void AddEncoderGroups() {
+    const Schedule& schedule = builder_.schedule();
+    const std::int32_t blocks = schedule.lanes == 4 && Below(2) == 0 ? 2 : schedule.lanes;
+    const std::int32_t block = schedule.world.tp / blocks;
+    const std::int32_t stride = schedule.world.pp % 2 == 0 ? Below(2) + 1 : Below(2);
+    groups_.push_back(builder_.AddGroup(Group{"encoder tp", false, false, true, 0, block, 0}));
+    groups_.push_back(builder_.AddGroup(Group{"encoder dp", true, true, true, stride, 0, block}));
+    groups_.push_back(builder_.AddGroup(Group{"same layers", false, true, false, stride, 0, 0}));
+  }
+
+  std::vector<std::uint32_t> Dependencies(int program) {
     std::vector<std::uint32_t> chosen;
-    const auto count = static_cast<int>(builder_.schedule().programs[stage].operations.size());
+    const auto count = static_cast<int>(builder_.schedule().programs[program].operations.size());
     for (int i = Below(4); i > 0 && count > 0; --i) {
       // Mostly recent ones, so that streams do wait for each other.
       const int back = Below(4) == 0 ? Below(count) : Below(std::min(count, 6));
@@ -229,20 +268,24 @@ class RandomSchedule {
   }
 
   void AddOne() {
-    const int stage = Below(Stages());
-    switch (Below(8)) {
+    const int program = Below(Programs());
+    switch (Below(encoders() ? 10 : 8)) {
       case 0:
-        return AddCollective(stage, Stream::kTensorParallel, 1);
+        return AddCollective(program, 1, Stream::kTensorParallel);
       case 1:
-        return AddCollective(stage, Stream::kDataParallel, 0);
+        return AddCollective(program, 0, Stream::kDataParallel);
       case 2:
-        return AddOverPipeline();
+        return AddOverPipeline(program);
       case 3:
-        return Send(stage);
+        return Send(program);
       case 4:
         return Receive();
+      case 8:
+        return AddCollective(program, 4, Stream::kEncoderCommunication);
+      case 9:
+        return AddCollective(program, 5 + Below(2), Stream::kDataParallel);
       default:
-        builder_.AddKernel(stage, RandomTag(), Below(50), Dependencies(stage));
+        builder_.AddKernel(program, RandomTag(), Below(50), Dependencies(program));
     }
   }
 
@@ -251,29 +294,47 @@ class RandomSchedule {
                                       groups_[group]);
   }
 
-  void AddCollective(int stage, Stream stream, std::size_t group) {
-    builder_.AddCollective(stage, stream, RandomTag(), RandomCollective(group),
-                           Dependencies(stage));
-  }
-
-  void AddOverPipeline() {
-    const std::int32_t work = RandomCollective(Below(2) == 0 ? 2 : 3);
-    for (int stage = 0; stage < Stages(); ++stage) {
-      const Stream stream = Below(2) == 0 ? Stream::kDataParallel : Stream::kEncoderCommunication;
-      builder_.AddCollective(stage, stream, RandomTag(), work, Dependencies(stage));
+  // To all members of the instance that `program` is in.
+  void AddCollective(int program, std::size_t group, Stream stream) {
+    const std::int32_t work = RandomCollective(group);
+    for (const int member : MembersOfInstance(program, group)) {
+      builder_.AddCollective(member, stream, RandomTag(), work, Dependencies(member));
     }
   }
 
-  void Send(int stage) {
-    if (Stages() == 1) return;
+  void AddOverPipeline(int program) {
+    const std::size_t group = Below(2) == 0 ? 2 : 3;
+    const std::int32_t work = RandomCollective(group);
+    for (const int member : MembersOfInstance(program, group)) {
+      const Stream stream = Below(2) == 0 ? Stream::kDataParallel : Stream::kEncoderCommunication;
+      builder_.AddCollective(member, stream, RandomTag(), work, Dependencies(member));
+    }
+  }
+
+  std::vector<std::int32_t> MembersOfInstance(int program, std::size_t group) {
+    const Schedule& schedule = builder_.schedule();
+    return ProgramsOf(
+        schedule, MembersOf(schedule, schedule.groups[groups_[group]], schedule.programs[program]));
+  }
+
+  void Send(int program) {
+    if (Programs() == 1) return;
     Message message;
-    message.from = stage;
-    message.to = (stage + 1 + Below(Stages() - 1)) % Stages();
+    message.from = program;
+    message.to = (program + 1 + Below(Programs() - 1)) % Programs();
     message.id = next_message_++;
     message.transfer = builder_.AddTransfer("edge", Below(30), Below(2) * Below(30));
-    message.forward = Below(2) == 0;
-    builder_.AddSend(stage, message.forward ? Stream::kForwardSend : Stream::kBackwardSend,
-                     message.to, message.id, message.transfer, Dependencies(stage));
+    if (Below(2) == 1) {
+      message.send = Stream::kBackwardSend;
+      message.receive = Stream::kBackwardReceive;
+    }
+    if (encoders() && Below(2) == 1) {
+      message.send = Stream::kEncoderSend;
+      message.receive = Stream::kEncoderReceive;
+    }
+    const auto [stage, lane] = Peer(program, message.to);
+    builder_.AddSend(program, message.send, stage, message.id, message.transfer,
+                     Dependencies(program), lane);
     in_flight_.push_back(message);
   }
 
@@ -282,11 +343,18 @@ class RandomSchedule {
     const int index = Below(static_cast<int>(in_flight_.size()));
     const Message message = in_flight_[index];
     in_flight_.erase(in_flight_.begin() + index);
-    builder_.AddReceive(message.to,
-                        message.forward ? Stream::kForwardReceive : Stream::kBackwardReceive,
-                        message.from, message.id, message.transfer, Dependencies(message.to));
+    const auto [stage, lane] = Peer(message.to, message.from);
+    builder_.AddReceive(message.to, message.receive, stage, message.id, message.transfer,
+                        Dependencies(message.to), lane);
   }
 
+  // Stage and lane of `peer` as `program` names them: the own lane is left out.
+  std::pair<int, int> Peer(int program, int peer) {
+    const int lanes = builder_.schedule().lanes;
+    return {peer / lanes, peer % lanes == program % lanes ? -1 : peer % lanes};
+  }
+
+  static constexpr std::size_t kGroupsWithoutEncoders = 4;
   std::mt19937 random_;
   ScheduleBuilder builder_;
   std::vector<std::int32_t> groups_;

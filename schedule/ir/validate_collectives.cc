@@ -1,25 +1,31 @@
-// Collectives over the pipeline are issued by different programs: all must issue the same ones in
-// the same order. (Members of other groups run one program and agree by construction.)
+// Collectives of groups that span programs (over the pipeline, over several lanes) are issued by
+// different programs: all members of an instance must issue the same ones in the same order.
+// (Members of other groups run one program and agree by construction.)
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "schedule/ir/blocked.h"
+#include "schedule/ir/group_members.h"
 #include "schedule/ir/validate_parts.h"
 
 namespace optimus::ir::internal {
 namespace {
 
-std::vector<std::vector<OperationRef>> IssuedByGroup(const Schedule& schedule, std::size_t p) {
-  std::vector<std::vector<OperationRef>> issued(schedule.groups.size());
+// The collectives of one program, by group and in order of issue; groups that do not span programs
+// have none.
+using Issued = std::vector<std::vector<OperationRef>>;
+
+Issued IssuedByGroup(const Schedule& schedule, const std::vector<bool>& spans, std::int32_t p) {
+  Issued issued(schedule.groups.size());
   const std::vector<Operation>& operations = schedule.programs[p].operations;
   for (std::uint32_t id = 0; id < operations.size(); ++id) {
     if (operations[id].kind != OperationKind::kCollective) continue;
     const std::int32_t group = schedule.collectives[operations[id].work].group;
-    if (!schedule.groups[group].over_pp) continue;
-    issued[group].push_back({static_cast<std::int32_t>(p), id});
+    if (spans[group]) issued[group].push_back({p, id});
   }
   return issued;
 }
@@ -34,36 +40,58 @@ std::string Say(const Schedule& schedule, OperationRef ref) {
   return absl::StrCat(ToString(work.kind), " of ", work.bytes.value(), " bytes");
 }
 
-absl::Status Compare(const Schedule& schedule, const Group& group,
-                     const std::vector<OperationRef>& first, const std::vector<OperationRef>& other,
-                     std::size_t stage) {
+// Two members of one instance of a group: what the first and what the other issues.
+struct Pair {
+  const Group& group;
+  std::int32_t first, other;
+};
+
+absl::Status CompareCounts(const Schedule& schedule, const Pair& pair, std::size_t first,
+                           std::size_t other) {
+  if (first == other) return absl::OkStatus();
+  const bool whole_pipeline = schedule.lanes == 1 && pair.group.pp_stride == 0;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "group '", pair.group.name, "': ", NameProgram(schedule, pair.other), " (rank ",
+      FirstRankOf(schedule, schedule.programs[pair.other]), ") issues ", other, " collectives, ",
+      NameProgram(schedule, pair.first), " issues ", first, "; hint: ",
+      whole_pipeline ? "every stage takes part in every collective over the pipeline"
+                     : "every member of a group takes part in each of its collectives"));
+}
+
+absl::Status Compare(const Schedule& schedule, const Pair& pair,
+                     const std::vector<OperationRef>& first,
+                     const std::vector<OperationRef>& other) {
   for (std::size_t k = 0; k < std::min(first.size(), other.size()); ++k) {
     const CollectiveWork& a = WorkOf(schedule, first[k]);
     const CollectiveWork& b = WorkOf(schedule, other[k]);
     if (a.kind == b.kind && a.bytes == b.bytes) continue;
     return OperationError(
         schedule, other[k], "work",
-        absl::StrCat("is collective ", k + 1, " over group '", group.name, "', ",
+        absl::StrCat("is collective ", k + 1, " over group '", pair.group.name, "', ",
                      Say(schedule, other[k]), ", but there ", NameOperation(schedule, first[k]),
                      " issues ", Say(schedule, first[k])),
         "members of a group issue the same collectives in the same order");
   }
-  if (first.size() == other.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("group '", group.name, "': stage ", stage, " (rank ",
-                   RankOf(schedule.world, static_cast<int>(stage), 0, 0), ") issues ", other.size(),
-                   " collectives, stage 0 issues ", first.size(),
-                   "; hint: every stage takes part in every collective over the pipeline"));
+  return CompareCounts(schedule, pair, first.size(), other.size());
 }
 
 }  // namespace
 
 absl::Status CheckCollectives(const Schedule& schedule) {
-  const auto first = IssuedByGroup(schedule, 0);
-  for (std::size_t p = 1; p < schedule.programs.size(); ++p) {
-    const auto other = IssuedByGroup(schedule, p);
+  std::vector<bool> spans;
+  for (const Group& group : schedule.groups) spans.push_back(SpansPrograms(schedule, group));
+  std::vector<Issued> issued;
+  for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
+    const auto program = static_cast<std::int32_t>(p);
+    issued.push_back(IssuedByGroup(schedule, spans, program));
     for (std::size_t g = 0; g < schedule.groups.size(); ++g) {
-      OPTIMUS_RETURN_IF_ERROR(Compare(schedule, schedule.groups[g], first[g], other[g], p));
+      if (!spans[g]) continue;
+      const Group& group = schedule.groups[g];
+      const GroupMembers members = MembersOf(schedule, group, schedule.programs[p]);
+      const std::int32_t first = ProgramIndex(schedule, members.stages[0], members.lanes[0]);
+      if (first == program) continue;
+      OPTIMUS_RETURN_IF_ERROR(
+          Compare(schedule, {group, first, program}, issued[first][g], issued[p][g]));
     }
   }
   return absl::OkStatus();

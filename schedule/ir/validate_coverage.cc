@@ -1,6 +1,11 @@
 // Nothing missing, nothing twice: every layer of every declared module runs forward and (unless it
-// is frozen) backward, once for every micro-batch and slice, on one stage and model chunk.
+// is frozen) backward, once for every micro-batch and slice, on one stage and model chunk, in all
+// lanes alike.
+//
+// Where a module has pipelines of its own, each of them holds every layer and has its own stages
+// and lanes, and every micro-batch passes through one of them.
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -22,11 +27,12 @@ struct CellKey {
   Phase phase = Phase::kForward;
   bool collective = false;
   std::int32_t micro_batch = -1;
+  std::int32_t lane = 0;  // of the pipeline's lanes, counted from its first
   friend bool operator==(const CellKey&, const CellKey&) = default;
   template <class H>
   friend H AbslHashValue(H h, const CellKey& key) {
     return H::combine(std::move(h), key.module, key.layer, key.slice, key.phase, key.collective,
-                      key.micro_batch);
+                      key.micro_batch, key.lane);
   }
 };
 
@@ -36,30 +42,76 @@ struct Cell {
   int count = 0;
 };
 
+// How the pipelines of a module lie in the world: pipeline k has the `stages` stages from
+// k / blocks * stages on, and in them the `lanes` lanes from k % blocks * lanes on. A module
+// without pipelines of its own is one pipeline over everything.
+struct Layout {
+  std::int32_t stages = 1, blocks = 1, lanes = 1;
+};
+
+Layout LayoutOf(const Schedule& schedule, const ModuleInfo& module) {
+  const Parallelism& world = schedule.world;
+  const std::int32_t blocks = module.tensor_parallel == 0 ? 1 : world.tp / module.tensor_parallel;
+  const std::int32_t pipelines = std::max(module.pipelines, 1);
+  return {world.pp / (pipelines / blocks), blocks, schedule.lanes / blocks};
+}
+
 class Coverage {
  public:
-  explicit Coverage(const Schedule& schedule) : schedule_(schedule) {}
+  explicit Coverage(const Schedule& schedule) : schedule_(schedule) {
+    for (const ModuleInfo& module : schedule.modules) {
+      layouts_.push_back(LayoutOf(schedule, module));
+    }
+  }
   absl::Status Collect();
   absl::Status CheckModule(std::int16_t module) const;
   absl::Status CheckCounts() const;
 
  private:
+  // Where all pipelines of a module have one layer.
+  struct Home {
+    std::int32_t stage = 0;  // of the pipeline
+    std::int16_t chunk = -1;
+    OperationRef first;  // the operation that says so
+  };
+  // The pipeline that a micro-batch passes through.
+  struct Passage {
+    std::int32_t pipeline = 0;
+    OperationRef first;
+  };
+
   absl::Status Add(OperationRef ref, const Operation& op);
   absl::Status CheckHome(OperationRef ref, const Tag& tag);
+  absl::Status CheckPassage(OperationRef ref, const Tag& tag);
+  absl::Status CheckNotSkipped(OperationRef ref, const Tag& tag) const;
+  absl::Status CheckLayer(CellKey key) const;
   absl::Status CheckPresent(const CellKey& key) const;
   absl::Status CompareWithFirst(const Cell& first, const CellKey& key) const;
   std::string Say(const CellKey& key) const;
+  std::string SayMicroBatch(const CellKey& key) const;
+  bool Skips(std::int16_t module, std::int32_t micro_batch) const {
+    const auto& skipped = schedule_.modules[module].skipped_micro_batches;
+    return std::binary_search(skipped.begin(), skipped.end(), micro_batch);
+  }
+  // The first that the module has input in; micro_batches where there is none.
+  std::int32_t FirstMicroBatch(std::int16_t module) const;
   const Cell* Find(const CellKey& key) const {
     const auto found = index_.find(key);
     return found == index_.end() ? nullptr : &cells_[found->second];
   }
+  const Tag& TagAt(OperationRef ref) const {
+    return schedule_.programs[ref.program].operations[ref.operation].tag;
+  }
 
   const Schedule& schedule_;
-  std::vector<Cell> cells_;  // in order of first issue
-  std::size_t last_ = 0;     // the cell of the operation before: neighbours mostly share it
+  std::vector<Layout> layouts_;  // by module
+  std::vector<Cell> cells_;      // in order of first issue
+  std::size_t last_ = 0;         // the cell of the operation before: neighbours mostly share it
   absl::flat_hash_map<CellKey, std::size_t> index_;
-  std::map<std::pair<std::int16_t, std::int16_t>, OperationRef> homes_;  // by (module, layer)
-  std::map<std::int16_t, std::set<std::int16_t>> slices_;                // by module
+  std::map<std::pair<std::int16_t, std::int16_t>, Home> homes_;  // by (module, layer)
+  // By (module, micro-batch).
+  absl::flat_hash_map<std::pair<std::int16_t, std::int32_t>, Passage> passages_;
+  std::map<std::int16_t, std::set<std::int16_t>> slices_;  // by module
 };
 
 // Gradient and parameter synchronisation may carry a layer's tag too, but runs once per step.
@@ -73,18 +125,35 @@ absl::Status Coverage::Collect() {
   for (std::size_t p = 0; p < schedule_.programs.size(); ++p) {
     const std::vector<Operation>& operations = schedule_.programs[p].operations;
     for (std::uint32_t id = 0; id < operations.size(); ++id) {
+      const OperationRef ref{static_cast<std::int32_t>(p), id};
+      OPTIMUS_RETURN_IF_ERROR(CheckNotSkipped(ref, operations[id].tag));
       if (!IsWorkOfLayer(operations[id])) continue;
-      OPTIMUS_RETURN_IF_ERROR(Add({static_cast<std::int32_t>(p), id}, operations[id]));
+      OPTIMUS_RETURN_IF_ERROR(Add(ref, operations[id]));
     }
   }
   return absl::OkStatus();
 }
 
+absl::Status Coverage::CheckNotSkipped(OperationRef ref, const Tag& tag) const {
+  if (tag.module < 0 || tag.micro_batch < 0 || !Skips(tag.module, tag.micro_batch)) {
+    return absl::OkStatus();
+  }
+  const std::string& name = schedule_.modules[tag.module].name;
+  return OperationError(
+      schedule_, ref, "tag.micro_batch",
+      absl::StrCat("module '", name, "' has no input in micro-batch ", tag.micro_batch),
+      "take it out of the module's skipped_micro_batches, or leave its operations out");
+}
+
 absl::Status Coverage::Add(OperationRef ref, const Operation& op) {
   const Tag& tag = op.tag;
-  const CellKey key{
-      tag.module,     tag.layer, tag.slice, tag.phase, op.kind == OperationKind::kCollective,
-      tag.micro_batch};
+  const CellKey key{tag.module,
+                    tag.layer,
+                    tag.slice,
+                    tag.phase,
+                    op.kind == OperationKind::kCollective,
+                    tag.micro_batch,
+                    schedule_.programs[ref.program].lane % layouts_[tag.module].lanes};
   if (cells_.empty() || cells_[last_].key != key) {
     const auto [entry, added] = index_.try_emplace(key, cells_.size());
     if (added) {
@@ -94,27 +163,60 @@ absl::Status Coverage::Add(OperationRef ref, const Operation& op) {
     last_ = entry->second;
   }
   Cell& cell = cells_[last_];
-  const Operation& first = schedule_.programs[cell.first.program].operations[cell.first.operation];
   const bool opens = cell.count == 0;
   ++cell.count;
-  const bool moved = cell.first.program != ref.program || first.tag.chunk != tag.chunk;
-  return opens || moved ? CheckHome(ref, tag) : absl::OkStatus();
+  const bool moved = cell.first.program != ref.program || TagAt(cell.first).chunk != tag.chunk;
+  if (!opens && !moved) return absl::OkStatus();
+  OPTIMUS_RETURN_IF_ERROR(CheckPassage(ref, tag));
+  return CheckHome(ref, tag);
+}
+
+absl::Status Coverage::CheckPassage(OperationRef ref, const Tag& tag) {
+  if (schedule_.modules[tag.module].pipelines == 0) return absl::OkStatus();
+  const Layout& layout = layouts_[tag.module];
+  const Program& program = schedule_.programs[ref.program];
+  const std::int32_t pipeline =
+      program.stage / layout.stages * layout.blocks + program.lane / layout.lanes;
+  const auto [passage, added] =
+      passages_.try_emplace({tag.module, tag.micro_batch}, Passage{pipeline, ref});
+  if (added || passage->second.pipeline == pipeline) return absl::OkStatus();
+  return OperationError(
+      schedule_, ref, "tag.micro_batch",
+      absl::StrCat("is in encoder pipeline ", pipeline,
+                   ", but this micro-batch also passes through pipeline ", passage->second.pipeline,
+                   ", at ", NameOperation(schedule_, passage->second.first)),
+      "a micro-batch passes through one pipeline of a module");
 }
 
 absl::Status Coverage::CheckHome(OperationRef ref, const Tag& tag) {
-  const auto [home, added] = homes_.try_emplace({tag.module, tag.layer}, ref);
-  if (added) return absl::OkStatus();
-  const OperationRef first = home->second;
-  const Tag& home_tag = schedule_.programs[first.program].operations[first.operation].tag;
-  if (first.program == ref.program && home_tag.chunk == tag.chunk) return absl::OkStatus();
-  return OperationError(schedule_, ref, "tag.layer",
-                        absl::StrCat("this layer also runs at ", NameOperation(schedule_, first)),
-                        "a layer has one stage and one model chunk");
+  const std::int32_t stage = schedule_.programs[ref.program].stage % layouts_[tag.module].stages;
+  const auto [home, added] =
+      homes_.try_emplace({tag.module, tag.layer}, Home{stage, tag.chunk, ref});
+  if (added || (home->second.stage == stage && home->second.chunk == tag.chunk)) {
+    return absl::OkStatus();
+  }
+  return OperationError(
+      schedule_, ref, "tag.layer",
+      absl::StrCat("this layer also runs at ", NameOperation(schedule_, home->second.first)),
+      schedule_.modules[tag.module].pipelines == 0
+          ? "a layer has one stage and one model chunk"
+          : "a layer has one stage and one model chunk, the same in all pipelines");
+}
+
+std::string Coverage::SayMicroBatch(const CellKey& key) const {
+  std::string text = absl::StrCat("micro-batch ", key.micro_batch);
+  const Layout& layout = layouts_[key.module];
+  if (layout.lanes == 1) return text;
+  const auto passage = passages_.find({key.module, key.micro_batch});
+  const std::int32_t block =
+      passage == passages_.end() ? 0 : passage->second.pipeline % layout.blocks;
+  absl::StrAppend(&text, " lane ", block * layout.lanes + key.lane);
+  return text;
 }
 
 std::string Coverage::Say(const CellKey& key) const {
   std::string text = absl::StrCat("module '", schedule_.modules[key.module].name, "' layer ",
-                                  key.layer, " micro-batch ", key.micro_batch);
+                                  key.layer, " ", SayMicroBatch(key));
   if (key.slice != -1) absl::StrAppend(&text, " slice ", key.slice);
   return absl::StrCat(text, " ", ToString(key.phase));
 }
@@ -122,19 +224,41 @@ std::string Coverage::Say(const CellKey& key) const {
 absl::Status Coverage::CheckPresent(const CellKey& key) const {
   if (Find(key) != nullptr) return absl::OkStatus();
   const auto home = homes_.find({key.module, key.layer});
-  const std::string where =
-      home == homes_.end()
-          ? "the layer is on no stage"
-          : absl::StrCat("other work of the layer is at ", NameOperation(schedule_, home->second));
+  const std::string where = home == homes_.end()
+                                ? "the layer is on no stage"
+                                : absl::StrCat("other work of the layer is at ",
+                                               NameOperation(schedule_, home->second.first));
   return absl::InvalidArgumentError(
       absl::StrCat(Say(key), ": is missing (", where,
                    "); hint: every layer runs for every micro-batch and slice; a module without "
                    "backward is marked frozen"));
 }
 
+std::int32_t Coverage::FirstMicroBatch(std::int16_t module) const {
+  std::int32_t first = 0;
+  for (const std::int32_t skipped : schedule_.modules[module].skipped_micro_batches) {
+    if (skipped != first) break;
+    ++first;
+  }
+  return first;
+}
+
+// One layer, micro-batch and slice, in every lane.
+absl::Status Coverage::CheckLayer(CellKey key) const {
+  for (key.lane = 0; key.lane < layouts_[key.module].lanes; ++key.lane) {
+    key.phase = Phase::kForward;
+    OPTIMUS_RETURN_IF_ERROR(CheckPresent(key));
+    key.phase = Phase::kBackward;
+    if (!schedule_.modules[key.module].frozen) OPTIMUS_RETURN_IF_ERROR(CheckPresent(key));
+  }
+  return absl::OkStatus();
+}
+
 // The first miss ends it, so this takes no longer than there are cells.
 absl::Status Coverage::CheckModule(std::int16_t module) const {
   const ModuleInfo& info = schedule_.modules[module];
+  const std::int32_t first = FirstMicroBatch(module);
+  if (first == schedule_.micro_batches) return absl::OkStatus();  // it has no input at all
   const auto slices = slices_.find(module);
   if (slices == slices_.end()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -145,13 +269,11 @@ absl::Status Coverage::CheckModule(std::int16_t module) const {
   key.module = module;
   for (int layer = 0; layer < info.layers; ++layer) {
     key.layer = static_cast<std::int16_t>(layer);
-    for (key.micro_batch = 0; key.micro_batch < schedule_.micro_batches; ++key.micro_batch) {
+    for (key.micro_batch = first; key.micro_batch < schedule_.micro_batches; ++key.micro_batch) {
+      if (Skips(module, key.micro_batch)) continue;
       for (const std::int16_t slice : slices->second) {
         key.slice = slice;
-        key.phase = Phase::kForward;
-        OPTIMUS_RETURN_IF_ERROR(CheckPresent(key));
-        key.phase = Phase::kBackward;
-        if (!info.frozen) OPTIMUS_RETURN_IF_ERROR(CheckPresent(key));
+        OPTIMUS_RETURN_IF_ERROR(CheckLayer(key));
       }
     }
   }
@@ -163,21 +285,28 @@ absl::Status Coverage::CompareWithFirst(const Cell& first, const CellKey& key) c
   const int count = cell == nullptr ? 0 : cell->count;
   if (count == first.count) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      Say(key), ": has ", count, key.collective ? " collectives" : " kernels", ", micro-batch ",
-      first.key.micro_batch, " has ", first.count, " (from ", NameOperation(schedule_, first.first),
-      " on); hint: every micro-batch does the same work, once"));
+      Say(key), ": has ", count, key.collective ? " collectives" : " kernels", ", ",
+      SayMicroBatch(first.key), " has ", first.count, " (from ",
+      NameOperation(schedule_, first.first), " on); hint: every micro-batch does the same work, ",
+      layouts_[key.module].lanes == 1 ? "once" : "once, in every lane"));
 }
 
+// Every cell against the one of the first micro-batch in the first lane.
 absl::Status Coverage::CheckCounts() const {
   for (const Cell& cell : cells_) {
     CellKey key = cell.key;
-    if (key.micro_batch != 0) {
-      key.micro_batch = 0;
+    const std::int32_t first = FirstMicroBatch(key.module);
+    if (key.micro_batch != first || key.lane != 0) {
+      key.micro_batch = first;
+      key.lane = 0;
       if (Find(key) == nullptr) OPTIMUS_RETURN_IF_ERROR(CompareWithFirst(cell, key));
       continue;
     }
-    for (key.micro_batch = 1; key.micro_batch < schedule_.micro_batches; ++key.micro_batch) {
-      OPTIMUS_RETURN_IF_ERROR(CompareWithFirst(cell, key));
+    for (key.micro_batch = first; key.micro_batch < schedule_.micro_batches; ++key.micro_batch) {
+      if (Skips(key.module, key.micro_batch)) continue;
+      for (key.lane = 0; key.lane < layouts_[key.module].lanes; ++key.lane) {
+        OPTIMUS_RETURN_IF_ERROR(CompareWithFirst(cell, key));
+      }
     }
   }
   return absl::OkStatus();

@@ -1,5 +1,6 @@
 // Every message has one send and one receive, and both say the same of it.
 
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -24,6 +25,11 @@ struct Messages {
 
 const Operation& At(const Schedule& schedule, OperationRef ref) {
   return schedule.programs[ref.program].operations[ref.operation];
+}
+
+std::string NamePeer(const Schedule& schedule, OperationRef end) {
+  return NameProgram(schedule,
+                     PeerProgram(schedule, schedule.programs[end.program], At(schedule, end)));
 }
 
 absl::Status AddEnd(const Schedule& schedule, OperationRef ref, Messages& messages) {
@@ -56,21 +62,26 @@ absl::StatusOr<Messages> CollectMessages(const Schedule& schedule) {
   return messages;
 }
 
+// Where `end` looks for the other side of its message, against where that is.
+absl::Status CheckPeer(const Schedule& schedule, OperationRef end, OperationRef other) {
+  const Operation& op = At(schedule, end);
+  const std::int32_t named = PeerProgram(schedule, schedule.programs[end.program], op);
+  if (named == other.program) return absl::OkStatus();
+  const bool send = op.kind == OperationKind::kSend;
+  const bool other_stage = named / schedule.lanes != other.program / schedule.lanes;
+  return OperationError(
+      schedule, end, other_stage ? "peer_stage" : "peer_lane",
+      absl::StrCat("message ", op.message, " is ", send ? "received" : "sent", " by ",
+                   NameOperation(schedule, other)),
+      absl::StrCat(send ? "send to" : "receive from", " the ", other_stage ? "stage" : "lane",
+                   " that ", send ? "receives" : "sends"));
+}
+
 absl::Status CheckPair(const Schedule& schedule, const Ends& ends) {
+  OPTIMUS_RETURN_IF_ERROR(CheckPeer(schedule, ends.send, ends.receive));
+  OPTIMUS_RETURN_IF_ERROR(CheckPeer(schedule, ends.receive, ends.send));
   const Operation& send = At(schedule, ends.send);
   const Operation& receive = At(schedule, ends.receive);
-  if (send.peer_stage != ends.receive.program) {
-    return OperationError(schedule, ends.send, "peer_stage",
-                          absl::StrCat("message ", send.message, " is received by ",
-                                       NameOperation(schedule, ends.receive)),
-                          "send to the stage that receives");
-  }
-  if (receive.peer_stage != ends.send.program) {
-    return OperationError(schedule, ends.receive, "peer_stage",
-                          absl::StrCat("message ", receive.message, " is sent by ",
-                                       NameOperation(schedule, ends.send)),
-                          "receive from the stage that sends");
-  }
   const Transfer& sent = schedule.transfers[send.work];
   const Transfer& expected = schedule.transfers[receive.work];
   if (sent.bytes == expected.bytes && sent.fixed == expected.fixed) return absl::OkStatus();
@@ -91,13 +102,13 @@ absl::Status CheckMessages(const Schedule& schedule) {
       return OperationError(
           schedule, ends.send, "message",
           absl::StrCat("message ", At(schedule, ends.send).message, " is never received"),
-          absl::StrCat("stage ", At(schedule, ends.send).peer_stage, " needs a receive for it"));
+          absl::StrCat(NamePeer(schedule, ends.send), " needs a receive for it"));
     }
     if (ends.send.program < 0) {
       return OperationError(
           schedule, ends.receive, "message",
           absl::StrCat("message ", At(schedule, ends.receive).message, " is never sent"),
-          absl::StrCat("stage ", At(schedule, ends.receive).peer_stage, " needs a send for it"));
+          absl::StrCat(NamePeer(schedule, ends.receive), " needs a send for it"));
     }
     OPTIMUS_RETURN_IF_ERROR(CheckPair(schedule, ends));
   }

@@ -110,9 +110,16 @@ absl::Status CheckPeer(const Place& place, const Operation& op) {
     return Error(place, "peer_stage", absl::StrCat(op.peer_stage, " is out of range"),
                  absl::StrCat("there are ", place.schedule.world.pp, " stages"));
   }
-  if (op.peer_stage == place.ref.program) {
-    return Error(place, "peer_stage", "is its own stage",
-                 "what stays on a stage is a dependency, not a message");
+  const std::int32_t lanes = place.schedule.lanes;
+  if (op.peer_lane < -1 || op.peer_lane >= lanes) {
+    return Error(place, "peer_lane", absl::StrCat(op.peer_lane, " is out of range"),
+                 absl::StrCat("there are ", lanes, lanes == 1 ? " lane" : " lanes"));
+  }
+  if (PeerProgram(place.schedule, place.program, op) == place.ref.program) {
+    return Error(place, "peer_stage",
+                 lanes == 1 ? "is its own stage" : "with peer_lane is its own stage and lane",
+                 lanes == 1 ? "what stays on a stage is a dependency, not a message"
+                            : "what stays on a stage and lane is a dependency, not a message");
   }
   if (op.message >= 0) return absl::OkStatus();
   return Error(place, "message", absl::StrCat(op.message, " is no message id"), "0 or above");

@@ -12,7 +12,7 @@ absl::Status CheckTables(const Schedule& schedule);  // world, modules, work, gr
 // Fields of every operation by themselves: kind, stream, tag, and every index in range.
 absl::Status CheckOperations(const Schedule& schedule);
 absl::Status CheckMessages(const Schedule& schedule);     // sends and receives pair up
-absl::Status CheckCollectives(const Schedule& schedule);  // over the pipeline: members agree
+absl::Status CheckCollectives(const Schedule& schedule);  // between programs: members agree
 absl::Status CheckCoverage(const Schedule& schedule);     // nothing missing, nothing twice
 absl::Status CheckDeadlock(const Schedule& schedule);
 

@@ -24,6 +24,43 @@ absl::Status AtLeast(const std::string& where, absl::string_view field, std::int
                absl::StrCat("at least ", least));
 }
 
+absl::Status CheckProgramOrder(const Schedule& schedule) {
+  for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
+    const Program& program = schedule.programs[p];
+    const auto stage = static_cast<std::int32_t>(p) / schedule.lanes;
+    const auto lane = static_cast<std::int32_t>(p) % schedule.lanes;
+    if (program.stage == stage && program.lane == lane) continue;
+    const bool wrong_stage = program.stage != stage;
+    return Error(absl::StrCat("programs[", p, "]"), wrong_stage ? "stage" : "lane",
+                 absl::StrCat("is ", wrong_stage ? program.stage : program.lane, ", not ",
+                              wrong_stage ? stage : lane),
+                 schedule.lanes == 1 ? "programs are ordered by stage, from 0"
+                                     : "programs are ordered by stage, then lane, from 0");
+  }
+  return absl::OkStatus();
+}
+
+// dp * pp * tp is known to be a number of 32 bits.
+absl::Status CheckLanes(const Schedule& schedule) {
+  const Parallelism& world = schedule.world;
+  OPTIMUS_RETURN_IF_ERROR(AtLeast("", "lanes", schedule.lanes, 1));
+  if (world.tp % schedule.lanes != 0) {
+    return Error("", "lanes",
+                 absl::StrCat(schedule.lanes, " lanes do not divide the ", world.tp,
+                              " tensor-parallel ranks (world.tp)"),
+                 "a lane is a block of tp / lanes ranks");
+  }
+  if (schedule.programs.size() == static_cast<std::size_t>(world.pp) * schedule.lanes) {
+    return CheckProgramOrder(schedule);
+  }
+  const bool one = schedule.lanes == 1;
+  return Error("", "programs",
+               absl::StrCat(schedule.programs.size(), " programs for ", world.pp,
+                            " pipeline stages (world.pp)",
+                            one ? "" : absl::StrCat(" of ", schedule.lanes, " lanes")),
+               one ? "one program per stage" : "one program per stage and lane");
+}
+
 absl::Status CheckWorld(const Schedule& schedule) {
   const Parallelism& world = schedule.world;
   OPTIMUS_RETURN_IF_ERROR(AtLeast("world", "dp", world.dp, 1));
@@ -38,17 +75,79 @@ absl::Status CheckWorld(const Schedule& schedule) {
                               " GPUs are too many"),
                  absl::StrCat("at most ", kMost));
   }
-  if (schedule.programs.size() != static_cast<std::size_t>(world.pp)) {
-    return Error("", "programs",
-                 absl::StrCat(schedule.programs.size(), " programs for ", world.pp,
-                              " pipeline stages (world.pp)"),
-                 "one program per stage");
+  return CheckLanes(schedule);
+}
+
+// A block or a stride along the tensor-parallel axis, or a module's part of it.
+absl::Status CheckTensorExtent(const Schedule& schedule, const std::string& where,
+                               absl::string_view field, std::int32_t extent) {
+  OPTIMUS_RETURN_IF_ERROR(AtLeast(where, field, extent, 0));
+  const std::int32_t width = LaneWidth(schedule);
+  if (extent == 0 || (extent % width == 0 && schedule.world.tp % extent == 0)) {
+    return absl::OkStatus();
   }
-  for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
-    if (schedule.programs[p].stage == static_cast<std::int32_t>(p)) continue;
-    return Error(absl::StrCat("programs[", p, "]"), "stage",
-                 absl::StrCat("is ", schedule.programs[p].stage, ", not ", p),
-                 "programs are ordered by stage, from 0");
+  return Error(where, field,
+               absl::StrCat(extent, " does not fit tp ", schedule.world.tp, " in ", schedule.lanes,
+                            schedule.lanes == 1 ? " lane" : " lanes"),
+               absl::StrCat("a multiple of a lane's ", width, " ranks that divides tp"));
+}
+
+absl::Status CheckGroup(const Schedule& schedule, const Group& group, const std::string& where) {
+  const std::int32_t pp = schedule.world.pp;
+  OPTIMUS_RETURN_IF_ERROR(AtLeast(where, "pp_stride", group.pp_stride, 0));
+  if (group.pp_stride > 0 && (!group.over_pp || pp % group.pp_stride != 0)) {
+    return Error(where, "pp_stride",
+                 group.over_pp ? absl::StrCat(group.pp_stride, " does not divide the ", pp,
+                                              " pipeline stages")
+                               : "narrows an axis that the group is not over",
+                 group.over_pp ? "world.pp is a multiple of it" : "set over_pp, or leave it out");
+  }
+  OPTIMUS_RETURN_IF_ERROR(CheckTensorExtent(schedule, where, "tp_block", group.tp_block));
+  OPTIMUS_RETURN_IF_ERROR(CheckTensorExtent(schedule, where, "tp_stride", group.tp_stride));
+  if (group.tp_block > 0 && group.tp_stride > 0) {
+    return Error(where, "tp_stride", "is set together with tp_block", "leave one of them out");
+  }
+  if (group.over_tp || (group.tp_block == 0 && group.tp_stride == 0)) return absl::OkStatus();
+  return Error(where, group.tp_block > 0 ? "tp_block" : "tp_stride",
+               "narrows an axis that the group is not over", "set over_tp, or leave it out");
+}
+
+// Pipelines of a module lie side by side: each on a block of tensor-parallel ranks, and on as many
+// neighbouring stages as every other.
+absl::Status CheckPipelines(const Schedule& schedule, const ModuleInfo& module,
+                            const std::string& where) {
+  const Parallelism& world = schedule.world;
+  OPTIMUS_RETURN_IF_ERROR(AtLeast(where, "pipelines", module.pipelines, 0));
+  OPTIMUS_RETURN_IF_ERROR(
+      CheckTensorExtent(schedule, where, "tensor_parallel", module.tensor_parallel));
+  const std::int32_t ranks = module.tensor_parallel == 0 ? world.tp : module.tensor_parallel;
+  if (module.pipelines == 0) {
+    if (ranks == world.tp) return absl::OkStatus();
+    return Error(where, "tensor_parallel",
+                 absl::StrCat(ranks, " of ", world.tp, " ranks, but the module has no pipelines"),
+                 "only pipelines are on a part of the tensor-parallel ranks");
+  }
+  const std::int32_t blocks = world.tp / ranks;
+  if (module.pipelines % blocks == 0 && world.pp % (module.pipelines / blocks) == 0) {
+    return absl::OkStatus();
+  }
+  return Error(where, "pipelines",
+               absl::StrCat(module.pipelines, " do not share ", world.pp, " stages with ", blocks,
+                            " blocks of ranks each"),
+               "pipelines = (pp / stages of a pipeline) * (tp / tensor_parallel)");
+}
+
+absl::Status CheckSkipped(const Schedule& schedule, const ModuleInfo& module,
+                          const std::string& where) {
+  std::int32_t before = -1;
+  for (const std::int32_t micro_batch : module.skipped_micro_batches) {
+    if (micro_batch > before && micro_batch < schedule.micro_batches) {
+      before = micro_batch;
+      continue;
+    }
+    return Error(where, "skipped_micro_batches",
+                 absl::StrCat(micro_batch, " is out of range, twice or out of order"),
+                 absl::StrCat("micro-batches below ", schedule.micro_batches, ", ascending"));
   }
   return absl::OkStatus();
 }
@@ -58,8 +157,10 @@ absl::Status CheckModules(const Schedule& schedule) {
       AtLeast("", "micro_batches", schedule.micro_batches, schedule.modules.empty() ? 0 : 1));
   for (std::size_t i = 0; i < schedule.modules.size(); ++i) {
     const ModuleInfo& module = schedule.modules[i];
-    OPTIMUS_RETURN_IF_ERROR(AtLeast(absl::StrCat("modules[", i, "] ('", module.name, "')"),
-                                    "layers", module.layers, 1));
+    const std::string where = absl::StrCat("modules[", i, "] ('", module.name, "')");
+    OPTIMUS_RETURN_IF_ERROR(AtLeast(where, "layers", module.layers, 1));
+    OPTIMUS_RETURN_IF_ERROR(CheckPipelines(schedule, module, where));
+    OPTIMUS_RETURN_IF_ERROR(CheckSkipped(schedule, module, where));
   }
   return absl::OkStatus();
 }
@@ -136,6 +237,11 @@ absl::Status CheckTables(const Schedule& schedule) {
     const Kernel& kernel = schedule.kernels[i];
     OPTIMUS_RETURN_IF_ERROR(
         CheckKernel(kernel, absl::StrCat("kernels[", i, "] ('", kernel.name, "')")));
+  }
+  for (std::size_t i = 0; i < schedule.groups.size(); ++i) {
+    const Group& group = schedule.groups[i];
+    OPTIMUS_RETURN_IF_ERROR(
+        CheckGroup(schedule, group, absl::StrCat("groups[", i, "] ('", group.name, "')")));
   }
   for (std::size_t i = 0; i < schedule.collectives.size(); ++i) {
     const Collective& collective = schedule.collectives[i];

@@ -139,8 +139,8 @@ TEST(ValidateOperations, KindAndStream) {
   Op(schedule, 1, 1).kind = static_cast<OperationKind>(7);
   ExpectRefused(schedule, {"stage 1 (rank 1), operation 1", "kind: 7 is no operation kind"});
   schedule = Good();
-  Op(schedule, 1, 1).stream = static_cast<Stream>(8);
-  ExpectRefused(schedule, {"stage 1 (rank 1), operation 1", "stream: 8 is no stream"});
+  Op(schedule, 1, 1).stream = static_cast<Stream>(10);
+  ExpectRefused(schedule, {"stage 1 (rank 1), operation 1", "stream: 10 is no stream"});
   schedule = Good();
   Op(schedule, 1, 1).stream = Stream::kForwardSend;
   ExpectRefused(schedule, {"operation 1 (llm layer 1 micro-batch 0 chunk 0 forward work1)",

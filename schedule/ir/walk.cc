@@ -1,20 +1,43 @@
 #include "schedule/ir/walk.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "schedule/ir/group_members.h"
 
 namespace optimus::ir {
 
-Walk::Walk(const Schedule& schedule)
-    : schedule_(schedule),
-      programs_(schedule.programs.size()),
-      rendezvous_(schedule.groups.size()) {
-  for (Rendezvous& rendezvous : rendezvous_) rendezvous.issued.resize(programs_.size());
+Walk::Walk(const Schedule& schedule) : schedule_(schedule), programs_(schedule.programs.size()) {
+  for (const Group& group : schedule.groups) rendezvous_.push_back(MakeRendezvous(group));
   for (std::size_t p = 0; p < programs_.size(); ++p) IndexProgram(static_cast<std::int32_t>(p));
   for (Rendezvous& rendezvous : rendezvous_) {
-    std::size_t most = 0;
-    for (const auto& issued : rendezvous.issued) most = std::max(most, issued.size());
-    rendezvous.arrived.resize(most, 0);
+    for (Instance& instance : rendezvous.instances) {
+      std::size_t most = 0;
+      for (const std::int32_t p : instance.programs) {
+        most = std::max(most, rendezvous.issued[p].size());
+      }
+      instance.arrived.resize(most, 0);
+    }
   }
+}
+
+Walk::Rendezvous Walk::MakeRendezvous(const Group& group) const {
+  Rendezvous rendezvous;
+  if (!ir::SpansPrograms(schedule_, group)) return rendezvous;
+  rendezvous.issued.resize(programs_.size());
+  rendezvous.instance_of.resize(programs_.size());
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    std::vector<std::int32_t> members =
+        ProgramsOf(schedule_, MembersOf(schedule_, group, schedule_.programs[p]));
+    const auto first = static_cast<std::size_t>(members.front());
+    if (first < p) {
+      rendezvous.instance_of[p] = rendezvous.instance_of[first];
+      continue;
+    }
+    rendezvous.instance_of[p] = rendezvous.instances.size();
+    rendezvous.instances.push_back({std::move(members), {}});
+  }
+  return rendezvous;
 }
 
 void Walk::IndexProgram(std::int32_t program) {
@@ -28,15 +51,15 @@ void Walk::IndexProgram(std::int32_t program) {
   for (std::uint32_t id = 0; id < operations.size(); ++id) {
     const Operation& op = operations[id];
     state.streams[static_cast<std::size_t>(op.stream)].operations.push_back(id);
-    if (SpansPipeline(op)) {
+    if (SpansPrograms(op)) {
       rendezvous_[schedule_.collectives[op.work].group].issued[program].push_back(id);
     }
   }
 }
 
-bool Walk::SpansPipeline(const Operation& operation) const {
+bool Walk::SpansPrograms(const Operation& operation) const {
   return operation.kind == OperationKind::kCollective &&
-         schedule_.groups[schedule_.collectives[operation.work].group].over_pp;
+         !rendezvous_[schedule_.collectives[operation.work].group].instances.empty();
 }
 
 void Walk::Run(Visit visit) {
@@ -71,12 +94,12 @@ bool Walk::TryHead(std::int32_t program, StreamState& stream, Visit visit) {
   const Operation& op = schedule_.programs[program].operations[ref.operation];
   if (!DependenciesMet(program, op, stream)) return false;
   if (op.kind == OperationKind::kReceive && !Sent(op.message)) return false;
-  if (SpansPipeline(op)) return TryRendezvous(ref, stream, visit);
+  if (SpansPrograms(op)) return TryRendezvous(ref, stream, visit);
   visit(absl::MakeConstSpan(&ref, 1));
   End(ref);
   if (op.kind == OperationKind::kSend) {
     sent_.insert(op.message);
-    Enqueue(op.peer_stage);
+    Enqueue(PeerProgram(schedule_, schedule_.programs[program], op));
   }
   return true;
 }
@@ -97,11 +120,12 @@ bool Walk::TryRendezvous(OperationRef ref, StreamState& stream, Visit visit) {
   Rendezvous& rendezvous = rendezvous_[schedule_.collectives[op.work].group];
   const std::size_t index = IssueIndex(ref);
   stream.arrived = true;
-  if (++rendezvous.arrived[index] < static_cast<std::int32_t>(programs_.size())) return false;
+  Instance& instance = rendezvous.instances[rendezvous.instance_of[ref.program]];
+  if (++instance.arrived[index] < static_cast<std::int32_t>(instance.programs.size())) return false;
   std::vector<OperationRef> members;
-  members.reserve(programs_.size());
-  for (std::size_t p = 0; p < programs_.size(); ++p) {
-    members.push_back({static_cast<std::int32_t>(p), rendezvous.issued[p][index]});
+  members.reserve(instance.programs.size());
+  for (const std::int32_t p : instance.programs) {
+    members.push_back({p, rendezvous.issued[p][index]});
   }
   visit(members);
   for (const OperationRef member : members) {

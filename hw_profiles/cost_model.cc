@@ -59,6 +59,17 @@ int ProfileCostModel::gpus_per_node() const {
   return static_cast<int>(profile_.gpus_per_node().value());
 }
 
+Interference ProfileCostModel::interference() const {
+  const Overlap& overlap = profile_.interference();
+  const auto factor = [](bool present, const Number& number) {
+    return present ? number.value() : 1.0;
+  };
+  return {factor(overlap.has_kernel_under_nvlink_factor(), overlap.kernel_under_nvlink_factor()),
+          factor(overlap.has_kernel_under_nic_factor(), overlap.kernel_under_nic_factor()),
+          factor(overlap.has_collective_under_kernel_factor(),
+                 overlap.collective_under_kernel_factor())};
+}
+
 FlopsPerSecond ProfileCostModel::peak_flops() const {
   return FlopsPerSecond(profile_.gpu().peak_dense_bf16_tflop_per_s().value() * 1e12);
 }

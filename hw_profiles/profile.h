@@ -38,6 +38,8 @@ class ProfileCostModel : public CostModel {
   TransferCost SendCost(Bytes bytes, bool same_node) const override;
   BytesPerSecond LinkBandwidth(LinkScope scope) const override;
   int gpus_per_node() const override;
+  // What the profile says about overlap; a factor that it leaves out is 1.
+  Interference interference() const override;
 
   const HardwareProfile& profile() const { return profile_; }
   FlopsPerSecond peak_flops() const;  // dense bf16

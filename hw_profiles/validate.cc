@@ -30,6 +30,7 @@ struct Range {
 constexpr Range kRanges[] = {
     {"gpus_per_node", 1, 1024},
     {"efficiency", 1e-3, 1},
+    {"_factor", 1, 10},
     {"_tflop_per_s", 1e-3, 1e6},
     {"_tb_per_s", 1e-3, 1e6},
     {"_gb_per_s", 1e-3, 1e6},
@@ -79,7 +80,14 @@ absl::Status CheckNumber(const std::string& path, const std::string& field, cons
   return absl::OkStatus();
 }
 
-// Every message field must be there, except the optional `nvls`.
+// Parts of a profile that may be missing, because there is a plain meaning to that.
+bool IsOptional(const FieldDescriptor* field) {
+  return field->message_type() == Nvls::descriptor() ||
+         field->message_type() == Overlap::descriptor() ||
+         field->containing_type() == Overlap::descriptor();
+}
+
+// Every message field must be there, except the optional ones.
 absl::Status CheckMessage(const std::string& prefix, const Message& message) {
   const auto* reflection = message.GetReflection();
   const auto* descriptor = message.GetDescriptor();
@@ -88,7 +96,7 @@ absl::Status CheckMessage(const std::string& prefix, const Message& message) {
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
     const std::string path = absl::StrCat(prefix, field->name());
     if (!reflection->HasField(message, field)) {
-      if (field->message_type() == Nvls::descriptor()) continue;
+      if (IsOptional(field)) continue;
       return Bad(path, "is missing");
     }
     const Message& part = reflection->GetMessage(message, field);

@@ -99,13 +99,15 @@ class StepBuilder {
     const ir::Operation& op = program_.operations[id];
     const auto& steps = compiled_.steps[StreamOf(op)];
     return !steps.empty() && steps.back().kind == StepKind::kFixed && steps.back().wakes == 0 &&
-           steps.back().account == AccountOf(op) && waits_.of[id].empty() && compiler_.IsLocal(op);
+           steps.back().account == AccountOf(op) && steps.back().role == compiler_.RoleOf(op) &&
+           waits_.of[id].empty() && compiler_.IsLocal(op);
   }
 
   Step NewStep(const ir::Operation& op) {
     Step step;
     step.first_operation = static_cast<std::uint32_t>(compiled_.operations[StreamOf(op)].size());
     step.account = AccountOf(op);
+    step.role = compiler_.RoleOf(op);
     if (op.kind == ir::OperationKind::kCollective) {
       AddCollective(op, step);
     } else if (op.kind == ir::OperationKind::kSend) {
@@ -244,6 +246,7 @@ bool ProgramCompiler::IsLocal(const ir::Operation& op) const {
   if (op.kind == ir::OperationKind::kKernel) return true;
   if (op.kind != ir::OperationKind::kCollective) return false;
   if (pricing_.UsesFlow(pricing_.collectives[op.work])) return false;
+  if (pricing_.DependsOnKernels(op)) return false;
   return within_entity_[schedule_.collectives[op.work].group];
 }
 

@@ -5,7 +5,7 @@
 // Three exact savings:
 //   - consecutive operations of fixed duration on one stream are one step, where only the first
 //     waits for another stream and no other stream waits for any but the last (durations are whole
-//     picoseconds, so the sum is exact);
+//     picoseconds, so the sum is exact; where overlap counts, all have one role in it);
 //   - a dependency is met iff its stream has completed more steps than its position;
 //   - dependencies that an earlier step of the same stream has already waited for are dropped.
 
@@ -45,6 +45,7 @@ struct Step {
   std::uint16_t dependency_count = 0;
   StepKind kind = StepKind::kFixed;
   Account account = Account::kNone;
+  OverlapRole role = OverlapRole::kNone;
   std::uint16_t wakes = 0;  // mask of other streams that wait for this step
   std::int32_t target = -1;
 };
@@ -100,6 +101,7 @@ class ProgramCompiler {
   // All programs compiled, in their order. They must be valid as far as indices go.
   std::vector<CompiledProgram> CompileAll() const;
 
+  OverlapRole RoleOf(const ir::Operation& op) const { return pricing_.RoleOf(op); }
   // True if the operation only lets time pass on its own entity.
   bool IsLocal(const ir::Operation& op) const;
   // Picoseconds of a local operation on a GPU slower by `factor`.

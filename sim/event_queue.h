@@ -18,10 +18,11 @@ namespace optimus::sim {
 
 // The order is the order within one instant: what ends before what begins.
 enum class EventKind : std::uint8_t {
-  kTransferEnd,  // `id`: transfer that uses no shared link
-  kFlowEnd,      // `id`: transfer, `extra`: generation of its flow
-  kStepEnd,      // `id`: first entity, `extra`: how many entities, in sequence
-  kFlowStart,    // `id`: transfer whose latency is paid
+  kTransferEnd,      // `id`: transfer that uses no shared link
+  kFlowEnd,          // `id`: transfer, `extra`: generation of its flow
+  kStepEnd,          // `id`: first entity, `extra`: how many entities, in sequence
+  kFlowStart,        // `id`: transfer whose latency is paid
+  kCollectiveStart,  // `id`: transfer that has to know what runs beside it
 };
 
 // Packed in a word: kind (3 bits) | id (32) | stream (4) | extra (25), so that the word's order is

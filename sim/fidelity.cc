@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "schedule/ir/critical_path.h"
+#include "sim/overlap.h"
 
 namespace optimus::sim {
 namespace {
@@ -94,6 +95,21 @@ absl::Status ValidateOptions(const ir::Schedule& schedule, const Options& option
   return absl::OkStatus();
 }
 
+namespace {
+
+absl::Status ValidateInterference(const Interference& factors) {
+  for (const double factor :
+       {factors.kernel_under_nvlink, factors.kernel_under_nic, factors.collective_under_kernel}) {
+    if (factor >= 1 && factor <= kMostInterference) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "interference: the cost model has a factor of ", factor, ", which is not from 1 to ",
+        kMostInterference, "; hint: 1.2 means 20 % slower"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 const char* ToString(Fidelity fidelity) {
   switch (fidelity) {
     case Fidelity::kAuto:
@@ -117,9 +133,10 @@ absl::StatusOr<Fidelity> ParseFidelity(const std::string& text) {
       absl::StrCat("fidelity: \"", text, "\" is not one of auto, folded, group, gpu"));
 }
 
-absl::StatusOr<FidelityChoice> ChooseFidelity(const ir::Schedule& schedule,
-                                              const CostModel& /*costs*/, const Options& options) {
+absl::StatusOr<FidelityChoice> ChooseFidelity(const ir::Schedule& schedule, const CostModel& costs,
+                                              const Options& options) {
   OPTIMUS_RETURN_IF_ERROR(ValidateOptions(schedule, options));
+  if (options.interference) OPTIMUS_RETURN_IF_ERROR(ValidateInterference(costs.interference()));
   const std::string not_folded = WhyFoldedIsNotExact(schedule, options);
   const std::string not_group = WhyGroupIsNotExact(schedule, options);
   if (options.fidelity == Fidelity::kAuto) {

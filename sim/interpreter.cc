@@ -29,7 +29,8 @@ Interpreter::Interpreter(simgrid::s4u::Engine& engine, const ir::Schedule& sched
       options_(options),
       fidelity_(fidelity),
       engine_(engine),
-      pricing_(schedule, costs),
+      pricing_(schedule, costs, options.interference ? costs.interference() : Interference{}),
+      rates_(pricing_.interference),
       layout_(schedule, fidelity, RunsInLockstep(schedule, options)),
       compiler_(schedule, layout_, pricing_),
       programs_(compiler_.CompileAll()),
@@ -87,13 +88,18 @@ absl::Status Interpreter::StepTooLong() const {
 void Interpreter::Dispatch(TimedEvent event) {
   switch (event.kind()) {
     case EventKind::kStepEnd:
-      for (std::uint32_t i = 0; i < event.extra(); ++i) Complete(event.id() + i, event.stream());
+      for (std::uint32_t id = event.id(); id < event.id() + event.extra(); ++id) {
+        if (EndsNow(id, event.stream())) Complete(id, event.stream());
+      }
       return;
     case EventKind::kTransferEnd:
       EndTransfer(event.id());
       return;
     case EventKind::kFlowStart:
       StartFlow(event.id());
+      return;
+    case EventKind::kCollectiveStart:
+      StartCollective(event.id());
       return;
     case EventKind::kFlowEnd:
       if (network_.EndAlone(event.id(), event.extra())) EndTransfer(event.id());
@@ -119,6 +125,7 @@ void Interpreter::ReportProgress() {
 void Interpreter::Complete(std::uint32_t entity, unsigned stream) {
   Entity& state = entities_[entity];
   state.running &= static_cast<std::uint16_t>(~(1U << stream));
+  if (!compute_.empty()) EndUnderOverlap(entity, stream, Head(state, stream));
   Advance(entity, FinishStep(state, stream, Head(state, stream)));
 }
 
@@ -163,13 +170,18 @@ unsigned Interpreter::StartFixed(std::uint32_t entity, unsigned stream, const St
   const std::int64_t duration =
       state.slowness == 0 ? step.duration
                           : slowed_[state.slowness][state.program][stream][state.done[stream]];
-  if (step.account != Account::kNone) {
+  const bool slowable = step.role == OverlapRole::kKernel && duration > 0;
+  if (step.account != Account::kNone && !slowable) {
     state.account.Run(Picoseconds(now_), Picoseconds(now_ + duration),
                       step.account == Account::kOptimizer);
   }
-  if (state.recorded) RecordStart(state, stream, now_);
+  if (state.recorded && !slowable) RecordStart(state, stream, now_);
   if (duration == 0) return FinishStep(state, stream, step);
   state.running |= static_cast<std::uint16_t>(1U << stream);
+  if (!compute_.empty()) {
+    StartUnderOverlap(entity, stream, step, duration);
+    return 0;
+  }
   queue_.Push(now_ + duration, TimedEvent(EventKind::kStepEnd, entity, stream, 1));
   return 0;
 }

@@ -25,6 +25,7 @@
 #include "sim/flow_network.h"
 #include "sim/layout.h"
 #include "sim/outcome.h"
+#include "sim/overlap.h"
 #include "sim/pricing.h"
 #include "sim/simgrid_compat.hpp"
 #include "sim/simgrid_runner.h"
@@ -56,6 +57,8 @@ class Interpreter {
     std::int32_t set = -1;  // index into sets_
     std::uint32_t instance = 0;
     std::uint32_t slot = 0;
+    std::int32_t collective = -1;  // index into Schedule::collectives
+    OverlapRole role = OverlapRole::kNone;
     std::int32_t program = -1;  // of a send
     std::int32_t send = -1;     // index into the program's sends; -1: a collective
     RouteId route = -1;
@@ -75,6 +78,10 @@ class Interpreter {
   };
   struct Recording {
     std::vector<std::int64_t> starts, ends;  // by operation id
+    // Of a compute step that overlap slows: the operation of it that runs, and the work left when
+    // that one ends.
+    std::size_t next = 0;
+    WorkUnits left_after_next = 0;
   };
   using Durations = std::array<std::vector<std::int64_t>, ir::kStreamCount>;
 
@@ -109,6 +116,7 @@ class Interpreter {
   void ArriveAtSend(std::uint32_t entity, unsigned stream, const Step& step);
   bool AllArrived(Meeting& meeting, std::uint32_t instance, std::uint32_t slot);
   void Launch(const Transfer& transfer, const TransferPrice& price);
+  void MoveBytes(std::uint32_t transfer, const TransferPrice& price);
   void StartFlow(std::uint32_t transfer);
   void EndTransfer(std::uint32_t transfer);
   void Deliver(std::uint32_t sender, const SendStep& send);
@@ -116,7 +124,19 @@ class Interpreter {
   unsigned StreamOfMember(const Transfer& transfer, std::uint32_t entity) const;
   void OnSharedFlowEnd(std::uint32_t transfer);
 
+  // Kernels and collectives that slow each other (interpreter_overlap.cc).
+  void StartUnderOverlap(std::uint32_t entity, unsigned stream, const Step& step,
+                         std::int64_t duration);
+  void EndUnderOverlap(std::uint32_t entity, unsigned stream, const Step& step);
+  void ChangeLoad(std::uint32_t entity, OverlapRole role, int change);
+  void Settle(std::uint32_t entity);
+  bool EndsNow(std::uint32_t entity, unsigned stream) const;
+  void StartCollective(std::uint32_t transfer);
+  void StartRecordingKernels(std::uint32_t entity, std::int64_t duration);
+  void RecordKernels(std::uint32_t entity, const ComputeState& before);
+
   // Results (interpreter_results.cc).
+  std::int64_t DurationOn(const Entity& entity, std::uint32_t operation) const;
   void RecordStart(const Entity& entity, unsigned stream, std::int64_t time);
   void RecordEnd(const Entity& entity, unsigned stream);
   Outcome Results() const;
@@ -136,6 +156,7 @@ class Interpreter {
   const Fidelity fidelity_;
   simgrid::s4u::Engine& engine_;
   const Pricing pricing_;
+  const OverlapRates rates_;
   const Layout layout_;
   const ProgramCompiler compiler_;
   const std::vector<CompiledProgram> programs_;  // by stage and lane
@@ -143,6 +164,7 @@ class Interpreter {
   std::vector<Meeting> meetings_;                // by group; the last one: sends, by port
   std::vector<std::vector<std::vector<SendPath>>> send_paths_;  // program, peer, place
   std::vector<Entity> entities_;
+  std::vector<ComputeState> compute_;    // by entity; empty where overlap does not count
   std::vector<std::uint64_t> received_;  // bit sets: messages that arrived, by entity
   std::size_t receive_words_ = 0;        // per entity
   std::vector<Recording> recordings_;    // by program; empty unless asked for

@@ -25,6 +25,15 @@ void Interpreter::RecordStart(const Entity& entity, unsigned stream, std::int64_
     if (start < 0) start = time;
     return;
   }
+  for (const std::uint32_t id : ids) {
+    recording.starts[id] = time;
+    time += DurationOn(entity, id);
+    recording.ends[id] = time;
+  }
+}
+
+// Of a local operation, with nothing beside it.
+std::int64_t Interpreter::DurationOn(const Entity& entity, std::uint32_t operation) const {
   double factor = 1.0;
   if (entity.slowness != 0) {
     const auto rank = static_cast<int>(&entity - entities_.data());
@@ -32,12 +41,8 @@ void Interpreter::RecordStart(const Entity& entity, unsigned stream, std::int64_
       if (gpu.rank == rank) factor = gpu.factor;
     }
   }
-  for (const std::uint32_t id : ids) {
-    const ir::Operation& op = schedule_.programs[entity.program].operations[id];
-    recording.starts[id] = time;
-    time += compiler_.LocalDuration(op, factor);
-    recording.ends[id] = time;
-  }
+  const ir::Operation& op = schedule_.programs[entity.program].operations[operation];
+  return compiler_.LocalDuration(op, factor);
 }
 
 void Interpreter::RecordEnd(const Entity& entity, unsigned stream) {
@@ -57,7 +62,8 @@ Outcome Interpreter::Results() const {
   for (std::uint32_t entity = 0; entity < entities_.size(); ++entity) {
     const Entity& state = entities_[entity];
     timeline.entities.push_back({layout_.FirstRank(entity), schedule_.programs[state.program].stage,
-                                 layout_.gpus_per_entity(), state.account.Finish(timeline.step)});
+                                 layout_.gpus_per_entity(), state.account.Finish(timeline.step),
+                                 schedule_.programs[state.program].lane});
     for (unsigned stream = 0; stream < ir::kStreamCount; ++stream) {
       const CompiledProgram& program = programs_[state.program];
       timeline.operations += program.steps[stream][state.done[stream]].first_operation;

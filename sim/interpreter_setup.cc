@@ -33,6 +33,11 @@ void Interpreter::SetUpMeetings() {
 void Interpreter::SetUpEntities() {
   entities_.resize(static_cast<std::size_t>(layout_.entities()));
   live_entities_ = entities_.size();
+  if (pricing_.overlap_counts) {
+    ComputeState idle;
+    idle.rate = rates_.PerPicosecond(false, false);
+    compute_.assign(entities_.size(), idle);
+  }
   for (std::uint32_t entity = 0; entity < entities_.size(); ++entity) {
     const Coordinates at = layout_.At(entity);
     entities_[entity].program = layout_.ProgramOf(at);

@@ -25,6 +25,8 @@ void Interpreter::ArriveAtCollective(std::uint32_t entity, const Step& step) {
   const TransferPrice& price = pricing_.collectives[collective.collective];
   Transfer transfer;
   transfer.set = collective.group;
+  transfer.collective = collective.collective;
+  transfer.role = step.role;
   transfer.instance = instance;
   transfer.slot = collective.slot;
   if (pricing_.UsesFlow(price)) {
@@ -65,6 +67,20 @@ void Interpreter::Launch(const Transfer& transfer, const TransferPrice& price) {
   const std::uint32_t id = free_transfers_.back();
   free_transfers_.pop_back();
   transfers_[id] = transfer;
+  if (transfer.role != OverlapRole::kNone) {
+    for (const std::uint32_t member : meetings_[transfer.set].sets.Members(transfer.instance)) {
+      ChangeLoad(member, transfer.role, +1);
+    }
+    if (transfer.role == OverlapRole::kNvlink &&
+        pricing_.interference.collective_under_kernel != 1) {
+      queue_.Push(now_, TimedEvent(EventKind::kCollectiveStart, id, 0, 0));
+      return;
+    }
+  }
+  MoveBytes(id, price);
+}
+
+void Interpreter::MoveBytes(std::uint32_t id, const TransferPrice& price) {
   transfers_[id].bytes = price.wire_bytes;
   if (pricing_.UsesFlow(price)) {
     queue_.Push(now_ + price.latency, TimedEvent(EventKind::kFlowStart, id, 0, 0));
@@ -93,6 +109,7 @@ void Interpreter::EndTransfer(std::uint32_t id) {
   const Transfer transfer = transfers_[id];
   free_transfers_.push_back(id);
   for (const std::uint32_t member : meetings_[transfer.set].sets.Members(transfer.instance)) {
+    if (transfer.role != OverlapRole::kNone) ChangeLoad(member, transfer.role, -1);
     Complete(member, StreamOfMember(transfer, member));
     if (transfer.send >= 0) Deliver(member, programs_[transfer.program].sends[transfer.send]);
   }

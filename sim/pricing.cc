@@ -79,9 +79,13 @@ bool NvlinkContends(const ir::Schedule& schedule, const Pricing& pricing) {
 
 }  // namespace
 
-Pricing::Pricing(const ir::Schedule& schedule, const CostModel& costs) {
+Pricing::Pricing(const ir::Schedule& schedule, const CostModel& costs, const Interference& factors)
+    : interference(factors),
+      overlap_counts(factors.kernel_under_nvlink != 1 || factors.kernel_under_nic != 1 ||
+                     factors.collective_under_kernel != 1) {
   for (const Kernel& kernel : schedule.kernels) {
     kernels.push_back(costs.KernelTime(kernel).value());
+    priced.push_back(kernel.kind != KernelKind::kFixed);
   }
   for (const ir::Collective& collective : schedule.collectives) {
     const GroupShape shape = ir::ShapeOf(schedule, schedule.groups[collective.group]);
@@ -94,9 +98,33 @@ Pricing::Pricing(const ir::Schedule& schedule, const CostModel& costs) {
   nvlink_contends = NvlinkContends(schedule, *this);
 }
 
+OverlapRole Pricing::RoleOf(const ir::Operation& op) const {
+  if (!overlap_counts) return OverlapRole::kNone;
+  if (op.kind == ir::OperationKind::kKernel) {
+    return priced[op.work] ? OverlapRole::kKernel : OverlapRole::kNone;
+  }
+  if (op.kind != ir::OperationKind::kCollective) return OverlapRole::kNone;
+  switch (collectives[op.work].scope) {
+    case LinkScope::kNvlink:
+      return OverlapRole::kNvlink;
+    case LinkScope::kNic:
+      return OverlapRole::kNic;
+    case LinkScope::kNone:
+      break;
+  }
+  return OverlapRole::kNone;
+}
+
 std::int64_t Slowed(std::int64_t picoseconds, double factor) {
   if (factor == 1.0) return picoseconds;
   return std::llround(static_cast<double>(picoseconds) * factor);
+}
+
+TransferPrice SlowedTransfer(const TransferPrice& price, double factor) {
+  const auto slowed = [factor](std::int64_t value) {
+    return RoundSaturated(static_cast<double>(value) * factor);
+  };
+  return {slowed(price.latency), slowed(price.alone), slowed(price.wire_bytes), price.scope};
 }
 
 }  // namespace optimus::sim

@@ -43,10 +43,11 @@ simgrid::s4u::Engine* NewEngine() {
   return engine;
 }
 
-double LargestSlowDown(const Options& options) {
+double LargestSlowDown(const Options& options, const Interference& interference) {
   double largest = 1.0;
   for (const SlowGpu& gpu : options.slow_gpus) largest = std::max(largest, gpu.factor);
-  return largest;
+  if (!options.interference) return largest;
+  return largest * std::max(interference.kernel_under_nvlink, interference.kernel_under_nic);
 }
 
 // In the child process.
@@ -64,7 +65,8 @@ absl::StatusOr<std::string> Simulate(const ir::Schedule& schedule, const CostMod
 absl::StatusOr<ir::Timeline> SimGridRunner::Run(const ir::Schedule& schedule) {
   OPTIMUS_ASSIGN_OR_RETURN(const FidelityChoice choice, ChooseFidelity(schedule, costs_, options_));
   OPTIMUS_RETURN_IF_ERROR(ir::CheckNodeSize(schedule, costs_));
-  OPTIMUS_RETURN_IF_ERROR(ir::CheckLength(schedule, costs_, LargestSlowDown(options_)));
+  OPTIMUS_RETURN_IF_ERROR(
+      ir::CheckLength(schedule, costs_, LargestSlowDown(options_, costs_.interference())));
   OPTIMUS_ASSIGN_OR_RETURN(const ChildResult result, RunInChild([&] {
                              return Simulate(schedule, costs_, options_, choice.fidelity);
                            }));

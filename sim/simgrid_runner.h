@@ -35,6 +35,8 @@ struct Options {
   int nodes_per_leaf = 32;
   double oversubscription = 1.0;
   std::vector<SlowGpu> slow_gpus;
+  // Whether kernels and collectives of one GPU slow each other as the cost model says.
+  bool interference = true;
   bool record_spans = false;  // of the first data-parallel replica, first rank of every lane
   // Called now and then (every half second at most) with the part of the work that is done, 0 to 1.
   // It is called in the child process: it may print, but what it changes in memory is lost.
@@ -63,9 +65,10 @@ class SimGridRunner : public ir::Runner {
  public:
   SimGridRunner(const CostModel& costs, Options options)
       : costs_(costs), options_(std::move(options)) {}
-  // INVALID_ARGUMENT or FAILED_PRECONDITION for unfit options; INVALID_ARGUMENT where the step
-  // would last longer than ir::kLongestStep or the nodes are not those of the cost model; INTERNAL
-  // where entities are blocked at the end, or where the child process dies.
+  // INVALID_ARGUMENT or FAILED_PRECONDITION for unfit options or factors of interference;
+  // INVALID_ARGUMENT where the step would last longer than ir::kLongestStep or the nodes are not
+  // those of the cost model; INTERNAL where entities are blocked at the end, or where the child
+  // process dies.
   absl::StatusOr<ir::Timeline> Run(const ir::Schedule& schedule) override;
   // Of the last Run that returned a timeline.
   const RunStats& stats() const { return stats_; }

@@ -28,8 +28,9 @@ std::vector<std::string> PaperExperiments() {
 bool EntitiesAsPromised(const ir::Schedule& schedule, sim::Fidelity fidelity,
                         std::size_t entities) {
   const ir::Parallelism& world = schedule.world;
-  const int expected = fidelity == sim::Fidelity::kFolded  ? world.pp
-                       : fidelity == sim::Fidelity::kGroup ? world.pp * world.dp
+  const int lanes = world.pp * schedule.lanes;
+  const int expected = fidelity == sim::Fidelity::kFolded  ? lanes
+                       : fidelity == sim::Fidelity::kGroup ? lanes * world.dp
                                                            : world.gpus();
   return entities == static_cast<std::size_t>(expected);
 }

@@ -44,7 +44,8 @@ TEST_P(StrongScaling3072, EveryGpuAccountsForTheWholeStep) {
 TEST_P(StrongScaling3072, CriticalPathIsALowerBoundWithinOnePercent) {
   const auto built = testing::BuildFile(GetParam().file);
   ASSERT_TRUE(built.ok()) << built.status();
-  const auto simulated = testing::Simulate(*built, sim::Fidelity::kFolded);
+  const auto simulated = testing::Simulate(*built, sim::Fidelity::kFolded, /*spans=*/false,
+                                           /*interference=*/false);
   ASSERT_TRUE(simulated.ok()) << simulated.status();
   const auto bound = ir::CriticalPathRunner(*built->costs).Run(built->step.schedule);
   ASSERT_TRUE(bound.ok()) << bound.status();

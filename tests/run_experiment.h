@@ -31,11 +31,14 @@ inline absl::StatusOr<Built> BuildFile(const std::string& path) {
   return Build(experiment);
 }
 
+// `interference`: kernels and collectives of one GPU slow each other as the profile says. Without
+// it only shared links make the step longer than the contention-free one.
 inline absl::StatusOr<ir::Timeline> Simulate(const Built& built, sim::Fidelity fidelity,
-                                             bool spans = false) {
+                                             bool spans = false, bool interference = true) {
   sim::Options options;
   options.fidelity = fidelity;
   options.record_spans = spans;
+  options.interference = interference;
   return sim::SimGridRunner(*built.costs, options).Run(built.step.schedule);
 }
 

@@ -14,6 +14,8 @@
 #include "tools/command_reference.h"
 #include "tools/exit_codes.h"
 #include "tools/outputs.h"
+#include "tools/plan_command.h"
+#include "tools/reproduce_command.h"
 #include "tools/simulate_command.h"
 
 namespace optimus::tools {
@@ -60,10 +62,14 @@ struct CommandLine {
     // For the documentation; an empty group hides it.
     app.add_flag("--help-markdown", help_markdown, "Print this reference")->group("");
     AddSimulateCommand(app, simulate);
+    AddPlanCommand(app, plan);
+    AddReproduceCommand(app, reproduce);
   }
   CLI::App app;
   bool help_markdown = false;
   SimulateFlags simulate;
+  PlanFlags plan;
+  ReproduceFlags reproduce;
 };
 
 absl::StatusOr<int> Dispatch(const CommandLine& line) {
@@ -73,6 +79,8 @@ absl::StatusOr<int> Dispatch(const CommandLine& line) {
     return kExitSuccess;
   }
   if (line.app.got_subcommand("simulate")) return RunSimulate(line.simulate);
+  if (line.app.got_subcommand("plan")) return RunPlan(line.plan);
+  if (line.app.got_subcommand("reproduce")) return RunReproduce(line.reproduce);
   return absl::InvalidArgumentError("no command given (see optimus --help)");
 }
 

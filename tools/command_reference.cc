@@ -4,7 +4,9 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tools/optimus_json.h"
 #include "tools/report_json.h"
+#include "tools/reproduction_json.h"
 
 namespace optimus::tools {
 namespace {
@@ -34,16 +36,26 @@ void AppendOptions(const CLI::App& app, std::string& out) {
   }
 }
 
-void AppendJson(std::string& out) {
-  absl::StrAppend(&out,
-                  "\n## JSON\n\nOne experiment is one object. Several are `{\"results\": "
-                  "[...]}`, each with `speed_up` and `reduction_percent` (of the step time) "
-                  "against the first. Names that end in `_gib` and the FLOP figures are left "
-                  "out where the input (profiled stages, a schedule file) does not say "
-                  "them.\n\n| name | meaning |\n|---|---|\n");
-  for (const JsonField& field : JsonFields()) {
+void AppendFields(absl::Span<const JsonField> fields, std::string& out) {
+  absl::StrAppend(&out, "| name | meaning |\n|---|---|\n");
+  for (const JsonField& field : fields) {
     absl::StrAppend(&out, "| `", field.name, "` | ", Cell(field.meaning), " |\n");
   }
+}
+
+void AppendJson(std::string& out) {
+  absl::StrAppend(
+      &out,
+      "\n## JSON\n\n`optimus simulate`: one experiment is one object, several are `{\"results\": "
+      "[...]}`, each with `speed_up` and `reduction_percent` (of the step time) "
+      "against the first. Names that end in `_gib` and the FLOP figures are left "
+      "out where the input (profiled stages, a schedule file) does not say "
+      "them.\n\n");
+  AppendFields(JsonFields(), out);
+  absl::StrAppend(&out, "\n`optimus plan`:\n\n");
+  AppendFields(PlanJsonFields(), out);
+  absl::StrAppend(&out, "\n`optimus reproduce`:\n\n");
+  AppendFields(ReproduceJsonFields(), out);
 }
 
 }  // namespace

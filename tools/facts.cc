@@ -1,5 +1,8 @@
 #include "tools/facts.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -50,6 +53,10 @@ std::string BatchText(const step::Step& step) {
       absl::StrAppend(&text, ", run ",
                       Count(encoder.sequences_per_slice(), "sequence", "sequences"), " at a time");
     }
+    if (encoder.micro_batches_without_input_size() > 0) {
+      absl::StrAppend(&text, ", none in micro-batch ",
+                      absl::StrJoin(encoder.micro_batches_without_input(), ", "));
+    }
   }
   return text;
 }
@@ -69,6 +76,39 @@ std::string GpusText(const step::Step& step) {
     absl::StrAppendFormat(&text, ", rank %d slower by %g", slow.rank(), slow.factor());
   }
   return text;
+}
+
+std::string OptimusText(const Plan& plan) {
+  const step::Optimus& optimus = plan.optimus();
+  std::string text = absl::StrCat(
+      "Optimus: the LLM alone in the pipeline, encoders inside its bubbles; ",
+      optimus.scheduler() == step::Optimus::LIST ? "list scheduler" : "the paper's scheduler",
+      "; encoder data parallelism ");
+  switch (optimus.encoder_data_parallel()) {
+    case step::Optimus::ENCODER_DP_EXPOSED:
+      return absl::StrCat(text, "exposed: one all-gather first, one reduce-scatter last");
+    case step::Optimus::ENCODER_DP_NONE:
+      return absl::StrCat(text, "as if it cost nothing");
+    default:
+      return absl::StrCat(text, "layer by layer, as early as it can go");
+  }
+}
+
+// Nothing for what `pipeline` and `layout` say already.
+std::string MethodText(const Plan& plan) {
+  switch (plan.strategy()) {
+    case Plan::OPTIMUS:
+      return OptimusText(plan);
+    case Plan::FSDP:
+      return absl::StrCat("FSDP: fully sharded data parallelism, no pipeline; parameters gathered ",
+                          Count(std::max(1, plan.fsdp().prefetch()), "layer", "layers"),
+                          " ahead, gradients reduced in ",
+                          plan.fsdp().reduce_in_fp32() ? "fp32" : "bf16");
+    case Plan::ALPA:
+      return "Alpa: stages by its inter-operator dynamic programme";
+    default:
+      return "";
+  }
 }
 
 std::string PipelineText(const step::Step& step) {
@@ -110,6 +150,8 @@ std::string LayoutText(const Plan& plan) {
       return "encoder in the first virtual stage, LLM layers equally";
     case Plan::LAYER_COUNTS:
       return absl::StrCat("layer counts ", absl::StrJoin(plan.layer_counts(), ","));
+    case Plan::INTER_OPERATOR:
+      return "contiguous layers, stages balanced by Alpa's inter-operator dynamic programme";
     default:
       return "unspecified";
   }
@@ -161,9 +203,13 @@ std::vector<Fact> DescribeStep(const step::Step& step) {
   }
   facts.push_back({"batch", BatchText(step)});
   facts.push_back({"GPUs", GpusText(step)});
-  facts.push_back({"pipeline", PipelineText(step)});
+  const bool pipeline = experiment.plan().strategy() != Plan::FSDP;
+  if (std::string method = MethodText(experiment.plan()); !method.empty()) {
+    facts.push_back({"method", std::move(method)});
+  }
+  if (pipeline) facts.push_back({"pipeline", PipelineText(step)});
   if (!experiment.has_profiled()) {
-    facts.push_back({"layout", LayoutText(experiment.plan())});
+    if (pipeline) facts.push_back({"layout", LayoutText(experiment.plan())});
     facts.push_back({"recompute", RecomputeText(experiment.plan())});
   }
   facts.push_back({"optimizer", OptimizerText(experiment.plan())});

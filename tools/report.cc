@@ -55,7 +55,8 @@ absl::Status CheckAccounts(const ir::Timeline& timeline) {
 }
 
 std::vector<StageReport> StageReports(const step::Step& step, const ir::Timeline& timeline) {
-  std::vector<ShareSum> sums(step.schedule.programs.size());
+  // A stage may have several programs (lanes); its times are means over all of its GPUs.
+  std::vector<ShareSum> sums(static_cast<std::size_t>(step.schedule.world.pp));
   for (const ir::EntityAccount& entity : timeline.entities) sums[entity.stage].Add(entity);
   std::vector<StageReport> stages;
   for (std::size_t s = 0; s < sums.size(); ++s) {

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cost_model.h"
 #include "base/units.h"
 #include "hw_profiles/profile.h"
 #include "schedule/ir/timeline.h"
 #include "schedule/step/step.h"
+#include "tools/optimus_report.h"
 
 namespace optimus::tools {
 
@@ -54,6 +56,12 @@ struct Fact {
   std::string label, text;
 };
 
+// How much kernels and collectives slowed each other in this run.
+struct InterferenceReport {
+  Interference factors;  // applied; 1 where they did not
+  std::string reason;    // why they are 1, where the profile or the user says so; else empty
+};
+
 struct Report {
   std::string version;
   std::string experiment;
@@ -67,9 +75,11 @@ struct Report {
   std::vector<StageReport> stages;
   std::optional<Efficiency> efficiency;  // absent where the work is not known (profiled stages)
   std::optional<MemoryReport> memory;    // likewise
+  InterferenceReport interference;
   std::string fidelity, fidelity_reason;
-  std::int64_t entities = 0;    // simulated: stages, tensor-parallel groups or GPUs
-  std::int64_t operations = 0;  // over all entities
+  std::int64_t entities = 0;             // simulated: stages, tensor-parallel groups or GPUs
+  std::int64_t operations = 0;           // over all entities
+  std::optional<OptimusReport> optimus;  // strategy OPTIMUS
   std::vector<std::string> assumptions, notes;
   // The only figures that differ from run to run.
   double wall_s = 0;

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "tools/json_pieces.h"
+#include "tools/optimus_json.h"
 #include "tools/report_text.h"
 
 namespace optimus::tools {
@@ -64,6 +66,7 @@ Json ReportJson(const Report& report) {
   json["profile_hash"] = report.profile_hash;
   json["fidelity"] = report.fidelity;
   json["fidelity_reason"] = report.fidelity_reason;
+  json["interference"] = InterferenceJson(report.interference.factors);
   json["gpus"] = report.gpus;
   json["iteration_time_s"] = ToSeconds(report.step);
   AddEfficiency(report, json);
@@ -73,6 +76,7 @@ Json ReportJson(const Report& report) {
     json["memory"] = MemoryJson(memory.stages[memory.fullest], memory.capacity);
     json["fits"] = memory.fits();
   }
+  if (report.optimus) json["optimus"] = OptimusJson(*report.optimus);
   json["stages"] = StagesJson(report);
   json["assumptions"] = report.assumptions;
   json["notes"] = report.notes;
@@ -90,6 +94,11 @@ constexpr JsonField kFields[] = {
     {"profile_hash", "of the profile's content (FNV-1a, 64 bits, hexadecimal)"},
     {"fidelity", "folded, group or gpu"},
     {"fidelity_reason", "why that fidelity"},
+    {"interference.kernel_under_nvlink_factor",
+     "factors on durations that were applied: a kernel under a collective over NVLink"},
+    {"interference.kernel_under_nic_factor", "a kernel under a collective over the network card"},
+    {"interference.collective_under_kernel_factor",
+     "a collective over NVLink that starts under a kernel"},
     {"gpus", "GPUs of the run"},
     {"iteration_time_s", "time of one training step"},
     {"mfu", "model FLOPs / (step x GPUs x peak); a share, not per cent"},
@@ -113,6 +122,9 @@ constexpr JsonField kFields[] = {
     {"memory.total_gib", "their sum"},
     {"memory.capacity_gib", "memory of one GPU"},
     {"fits", "whether total is at most capacity"},
+    {"optimus",
+     "strategy OPTIMUS only: scheduler, the plan that was simulated, prediction and what moves the "
+     "step from it, under the names of `optimus plan`"},
     {"stages", "the same times and memory for every pipeline stage, with its layers by chunk"},
     {"assumptions", "what the experiment's source does not say"},
     {"notes", "what the plan or the model of it simplifies"},
@@ -127,8 +139,7 @@ constexpr JsonField kFields[] = {
 absl::Span<const JsonField> JsonFields() { return kFields; }
 
 std::string ToJson(const std::vector<Report>& reports) {
-  if (reports.size() == 1)
-    return ReportJson(reports.front()).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (reports.size() == 1) return DumpJson(ReportJson(reports.front()));
   Json json;
   json["results"] = Json::array();
   for (const Report& report : reports) {
@@ -137,7 +148,7 @@ std::string ToJson(const std::vector<Report>& reports) {
     one["reduction_percent"] = ReductionPercent(reports.front(), report);
     json["results"].push_back(std::move(one));
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return DumpJson(json);
 }
 
 }  // namespace optimus::tools

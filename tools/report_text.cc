@@ -5,41 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/optimus_text.h"
 #include "tools/printable.h"
+#include "tools/text_pieces.h"
 #include "tools/text_table.h"
 
 namespace optimus::tools {
 namespace {
-
-constexpr int kLabelWidth = 12;
-
-// Seconds, milliseconds or microseconds: whichever suits the step.
-struct TimeUnit {
-  const char* name = "s";
-  double per_second = 1;
-  explicit TimeUnit(Picoseconds step) {
-    if (step < Picoseconds(kPicosecondsPerSecond / 1000)) {
-      name = "us", per_second = 1e6;
-    } else if (step < Picoseconds(kPicosecondsPerSecond)) {
-      name = "ms", per_second = 1e3;
-    }
-  }
-  std::string Format(double seconds) const { return absl::StrFormat("%.3f", seconds * per_second); }
-};
-
-std::string Percent(double share) { return absl::StrFormat("%.1f", 100 * share); }
-std::string Gib(Bytes bytes) { return absl::StrFormat("%.2f", ToGib(bytes)); }
-
-void AppendFact(const std::string& label, const std::string& text, std::string& out) {
-  absl::StrAppend(&out, absl::StrFormat("%-*s", kLabelWidth, label), Wrap(text, kLabelWidth), "\n");
-}
-
-void AppendHeader(const Report& report, std::string& out) {
-  AppendFact("experiment", report.experiment, out);
-  for (const Fact& fact : report.facts) AppendFact(fact.label, fact.text, out);
-  AppendFact("profile", absl::StrCat(report.profile, " (hash ", report.profile_hash, ")"), out);
-  AppendFact("fidelity", absl::StrCat(report.fidelity, ": ", report.fidelity_reason), out);
-}
 
 void AppendResult(const Report& report, std::string& out) {
   const TimeUnit unit(report.step);
@@ -155,17 +127,6 @@ void AppendLayers(const Report& report, std::string& out) {
   absl::StrAppend(&out, "\nLayers by stage\n\n", table.Render());
 }
 
-void AppendBullets(const std::string& title, const std::vector<std::string>& lines,
-                   std::string& out) {
-  if (lines.empty()) return;
-  absl::StrAppend(&out, "\n", title, "\n");
-  for (const std::string& line : lines) absl::StrAppend(&out, "  - ", Wrap(line, 4), "\n");
-}
-
-std::string WallLine(double wall_s, double peak_memory_mib) {
-  return absl::StrFormat("wall %.3f s, peak memory %.0f MiB\n", wall_s, peak_memory_mib);
-}
-
 std::string FitText(const Report& report) {
   if (!report.memory) return "-";
   return report.memory->fits() ? "yes" : "OUT OF MEMORY";
@@ -200,11 +161,32 @@ double ReductionPercent(const Report& reference, const Report& report) {
   return 100 * (1 - ToSeconds(report.step) / ToSeconds(reference.step));
 }
 
+std::string InterferenceText(const InterferenceReport& interference) {
+  const Interference& f = interference.factors;
+  if (!interference.reason.empty()) {
+    return absl::StrCat("kernels and collectives do not slow each other (", interference.reason,
+                        ")");
+  }
+  return absl::StrFormat(
+      "what runs at the same time takes longer: a kernel under an NVLink collective x%g, a kernel "
+      "under a network collective x%g, an NVLink collective that starts under a kernel x%g",
+      f.kernel_under_nvlink, f.kernel_under_nic, f.collective_under_kernel);
+}
+
+void AppendHeader(const Report& report, std::string& out) {
+  AppendFact("experiment", report.experiment, out);
+  for (const Fact& fact : report.facts) AppendFact(fact.label, fact.text, out);
+  AppendFact("profile", absl::StrCat(report.profile, " (hash ", report.profile_hash, ")"), out);
+  AppendFact("overlap", InterferenceText(report.interference), out);
+  AppendFact("fidelity", absl::StrCat(report.fidelity, ": ", report.fidelity_reason), out);
+}
+
 std::string FullText(const Report& report) {
   std::string out;
   AppendHeader(report, out);
   absl::StrAppend(&out, "\n");
   AppendResult(report, out);
+  AppendOptimus(report, out);
   AppendTimes(report, out);
   AppendMemory(report, out);
   AppendLayers(report, out);

@@ -12,6 +12,12 @@ namespace optimus::tools {
 // assumptions. The last line, "wall ...", is the only one that differs from run to run.
 std::string FullText(const Report& report);
 
+// What both FullText and PlanText begin with: the conditions of the run.
+void AppendHeader(const Report& report, std::string& out);
+
+// "what runs at the same time takes longer: a kernel under an NVLink collective x1.02, ...".
+std::string InterferenceText(const InterferenceReport& interference);
+
 // One row an experiment, compared with the first. Two or more reports.
 std::string ComparisonText(const std::vector<Report>& reports);
 

@@ -126,6 +126,13 @@ absl::Status AddOutDirectory(const SimulateFlags& flags, const std::vector<Simul
 
 }  // namespace
 
+absl::Status CheckScheduleName(const std::string& path) {
+  if (IsScheduleFile(path)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--schedule=", path, ": a schedule is only read again from a file ",
+                   "whose name ends in ", kScheduleEndings, "; give it such a name"));
+}
+
 absl::Status CheckResultFiles(const SimulateFlags& flags,
                               const std::vector<Simulation>& simulations) {
   if (!flags.out.empty()) {

@@ -11,6 +11,9 @@
 
 namespace optimus::tools {
 
+// INVALID_ARGUMENT where --schedule=`path` would not be read again as a schedule.
+absl::Status CheckScheduleName(const std::string& path);
+
 // Before any simulation: refuses names that collide or are too long, folders in the way, and files
 // that are also read or written twice.
 absl::Status CheckResultFiles(const SimulateFlags& flags,

@@ -13,6 +13,7 @@
 #include "tools/report_json.h"
 #include "tools/report_text.h"
 #include "tools/result_files.h"
+#include "tools/shared_flags.h"
 #include "tools/simulation.h"
 
 namespace optimus::tools {
@@ -34,12 +35,7 @@ absl::Status CheckScheduleFlags(const SimulateFlags& flags) {
                      flags.files.front(),
                      " is taken for an experiment, which names its profile in hardware.profile"));
   }
-  if (!flags.schedule.empty() && !IsScheduleFile(flags.schedule)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--schedule=", flags.schedule, ": a schedule is only read again from a file ",
-                     "whose name ends in ", kScheduleEndings, "; give it such a name"));
-  }
-  return absl::OkStatus();
+  return flags.schedule.empty() ? absl::OkStatus() : CheckScheduleName(flags.schedule);
 }
 
 absl::Status CheckFlags(const SimulateFlags& flags) {
@@ -51,6 +47,7 @@ absl::Status CheckFlags(const SimulateFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--fidelity=", flags.fidelity, ": is none of ", kFidelities));
   }
+  OPTIMUS_RETURN_IF_ERROR(ParseScheduler(flags.scheduler).status());
   OPTIMUS_RETURN_IF_ERROR(CheckScheduleFlags(flags));
   // What needs no experiment is said before the first is read.
   if (!flags.trace.empty()) {
@@ -66,6 +63,8 @@ absl::Status CheckFlags(const SimulateFlags& flags) {
 absl::StatusOr<std::vector<Simulation>> PrepareAll(const SimulateFlags& flags, Progress& progress) {
   SimulationOptions options;
   OPTIMUS_ASSIGN_OR_RETURN(options.fidelity, sim::ParseFidelity(flags.fidelity));
+  OPTIMUS_ASSIGN_OR_RETURN(options.scheduler, ParseScheduler(flags.scheduler));
+  options.no_interference = flags.no_interference;
   options.profile = flags.profile;
   options.require_fit = flags.require_fit;
   options.record_spans = !flags.trace.empty() || !flags.out.empty();
@@ -76,6 +75,12 @@ absl::StatusOr<std::vector<Simulation>> PrepareAll(const SimulateFlags& flags, P
                              CatchOutOfMemory(file, "building the step",
                                               [&] { return Simulation::Prepare(file, options); }));
     simulations.push_back(std::move(simulation));
+  }
+  if (options.scheduler && std::none_of(simulations.begin(), simulations.end(),
+                                        [](const Simulation& s) { return s.is_optimus(); })) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--scheduler=", flags.scheduler, ": no experiment has plan.strategy: OPTIMUS, ",
+        "and others place no encoders in bubbles; leave the flag out"));
   }
   OPTIMUS_RETURN_IF_ERROR(CheckResultFiles(flags, simulations));
   return simulations;
@@ -95,9 +100,6 @@ absl::StatusOr<std::vector<Report>> RunAll(std::vector<Simulation>& simulations,
   }
   return reports;
 }
-
-// CLI11's form of a check: what is wrong, or nothing.
-std::string NotEmpty(const std::string& value) { return value.empty() ? "is empty" : ""; }
 
 bool AllFit(const std::vector<Report>& reports) {
   return std::all_of(reports.begin(), reports.end(),
@@ -130,6 +132,8 @@ CLI::App* AddSimulateCommand(CLI::App& app, SimulateFlags& flags) {
                    "Hardware profile for schedule files: a name or a textproto")
       ->check(NotEmpty)
       ->type_name("NAME");
+  AddSchedulerFlag(*command, flags.scheduler);
+  AddNoInterferenceFlag(*command, flags.no_interference);
   command->add_flag("--json", flags.json, "Print the same figures as JSON");
   command
       ->add_option("--trace", flags.trace,

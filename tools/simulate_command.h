@@ -16,6 +16,8 @@ struct SimulateFlags {
   std::string trace;
   std::string out;
   std::string schedule;
+  std::string scheduler;
+  bool no_interference = false;
   bool json = false;
   bool require_fit = false;
 };

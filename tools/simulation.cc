@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "schedule/ir/critical_path.h"
 #include "schedule/ir/serialize.h"
 #include "schedule/ir/validate.h"
 #include "tools/outputs.h"
@@ -44,6 +45,7 @@ sim::Options EngineOptions(const SimulationOptions& options, const step::Hardwar
   sim::Options engine;
   engine.fidelity = options.fidelity;
   engine.record_spans = options.record_spans;
+  engine.interference = !options.no_interference && !hardware.no_interference();
   if (hardware.nodes_per_leaf() > 0) engine.nodes_per_leaf = hardware.nodes_per_leaf();
   if (hardware.oversubscription() > 0) engine.oversubscription = hardware.oversubscription();
   for (const auto& slow : hardware.slow_gpus()) {
@@ -52,17 +54,68 @@ sim::Options EngineOptions(const SimulationOptions& options, const step::Hardwar
   return engine;
 }
 
+// What `engine` applies, and why nothing where it is nothing.
+InterferenceReport AppliedInterference(const SimulationOptions& options,
+                                       const step::Hardware& hardware, const CostModel& costs) {
+  if (options.no_interference) return {{}, "--no-interference"};
+  if (hardware.no_interference()) return {{}, "hardware.no_interference"};
+  const Interference factors = costs.interference();
+  const bool none = factors.kernel_under_nvlink == 1 && factors.kernel_under_nic == 1 &&
+                    factors.collective_under_kernel == 1;
+  return {factors, none ? "the profile has no interference" : ""};
+}
+
+absl::Status CheckIsOptimus(const step::Experiment& experiment) {
+  if (experiment.plan().strategy() == step::Plan::OPTIMUS) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "plan.strategy: is ", step::Plan::Strategy_Name(experiment.plan().strategy()),
+      ", which has no encoders beside the LLM to plan; set plan.strategy: OPTIMUS (plan.layout is "
+      "then the LLM's alone), or use optimus simulate"));
+}
+
 }  // namespace
 
 bool IsScheduleFile(const std::string& path) {
   return absl::EndsWith(path, ".schedule.pb") || absl::EndsWith(path, ".schedule.textproto");
 }
 
-absl::Status Simulation::PrepareExperiment(const std::string& path) {
+absl::Status Simulation::BuildStep(step::Experiment experiment, const SimulationOptions& options) {
+  if (experiment.plan().strategy() != step::Plan::OPTIMUS) {
+    OPTIMUS_ASSIGN_OR_RETURN(step_, step::BuildStep(experiment, *costs_));
+    return absl::OkStatus();
+  }
+  step::Optimus& plan = *experiment.mutable_plan()->mutable_optimus();
+  if (options.scheduler) plan.set_scheduler(*options.scheduler);
+  colocate::PlanOptions planning;
+  planning.exhaustive = options.exhaustive;
+  absl::StatusOr<colocate::OptimusStep> built =
+      colocate::BuildOptimusStep(experiment, *costs_, planning);
+  if (absl::IsResourceExhausted(built.status())) {
+    // The GPUs' memory, not ours: the input asks for what is not there.
+    return absl::FailedPreconditionError(built.status().message());
+  }
+  if (!built.ok()) return built.status();
+  if (built->plan.ranked.empty()) return absl::InternalError("planning gave no plan");
+  step_ = std::move(built->step);
+  optimus_.emplace();
+  optimus_->plan = std::move(built->plan);
+  optimus_->scheduler = plan.scheduler() == step::Optimus::LIST ? "list" : "paper";
+  optimus_->exhaustive = options.exhaustive;
+  optimus_->llm = step_.schedule.world;
+  const std::vector<ir::ModuleInfo>& modules = step_.schedule.modules;
+  for (std::size_t module = 1; module < modules.size(); ++module) {
+    optimus_->encoders.push_back(modules[module].name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Simulation::PrepareExperiment(const std::string& path,
+                                           const SimulationOptions& options) {
   OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment experiment, step::LoadExperiment(path));
+  if (options.must_be_optimus) OPTIMUS_RETURN_IF_ERROR(CheckIsOptimus(experiment));
   OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(experiment));
   costs_ = std::make_unique<hw::ProfileCostModel>(std::move(profile));
-  OPTIMUS_ASSIGN_OR_RETURN(step_, step::BuildStep(experiment, *costs_));
+  OPTIMUS_RETURN_IF_ERROR(BuildStep(experiment, options));
   name_ = step_.experiment.name().empty() ? Stem(path) : step_.experiment.name();
   step_.experiment.set_name(name_);
   return absl::OkStatus();
@@ -88,9 +141,11 @@ absl::StatusOr<Simulation> Simulation::Prepare(const std::string& path,
   simulation.path_ = path;
   OPTIMUS_RETURN_IF_ERROR(NameFile(path, IsScheduleFile(path)
                                              ? simulation.PrepareSchedule(path, options.profile)
-                                             : simulation.PrepareExperiment(path)));
+                                             : simulation.PrepareExperiment(path, options)));
   OPTIMUS_RETURN_IF_ERROR(NameFile(path, ir::Validate(simulation.step_.schedule)));
   simulation.options_ = EngineOptions(options, simulation.step_.experiment.hardware());
+  simulation.interference_ =
+      AppliedInterference(options, simulation.step_.experiment.hardware(), *simulation.costs_);
   OPTIMUS_RETURN_IF_ERROR(NameFile(
       path, sim::ChooseFidelity(simulation.step_.schedule, *simulation.costs_, simulation.options_)
                 .status()));
@@ -104,21 +159,43 @@ absl::StatusOr<Simulation> Simulation::Prepare(const std::string& path,
   return simulation;
 }
 
+absl::StatusOr<ir::Timeline> Simulation::RunSimgrid(const sim::Options& options) const {
+  sim::SimGridRunner runner(*costs_, options);
+  absl::StatusOr<ir::Timeline> timeline = runner.Run(step_.schedule);
+  if (timeline.ok()) return timeline;
+  return absl::Status(timeline.status().code(),
+                      absl::StrCat(path_, " (", name_, "): ", timeline.status().message()));
+}
+
+// The same schedule with one effect after the other.
+absl::Status Simulation::Compare() {
+  StepComparison& comparison = optimus_->step;
+  comparison.predicted = optimus_->plan.ranked.front().predicted;
+  OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline alone,
+                           ir::CriticalPathRunner(*costs_).Run(step_.schedule));
+  comparison.alone = alone.step;
+  comparison.simulated = comparison.shared = timeline_.step;
+  if (!interference_.reason.empty()) return absl::OkStatus();  // there is none to be left out
+  sim::Options without = options_;
+  without.interference = false;
+  without.record_spans = false;
+  OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline shared, RunSimgrid(without));
+  comparison.shared = shared.step;
+  return absl::OkStatus();
+}
+
 absl::Status Simulation::Run() {
   const auto begin = Clock::now();
-  sim::SimGridRunner runner(*costs_, options_);
-  absl::StatusOr<ir::Timeline> timeline = runner.Run(step_.schedule);
-  if (!timeline.ok()) {
-    return {timeline.status().code(),
-            absl::StrCat(path_, " (", name_, "): ", timeline.status().message())};
-  }
-  timeline_ = *std::move(timeline);
+  OPTIMUS_ASSIGN_OR_RETURN(timeline_, RunSimgrid(options_));
+  if (optimus_) OPTIMUS_RETURN_IF_ERROR(Compare());
   elapsed_ += Clock::now() - begin;
   return absl::OkStatus();
 }
 
 absl::StatusOr<Report> Simulation::MakeReport() const {
   OPTIMUS_ASSIGN_OR_RETURN(Report report, tools::MakeReport(step_, *costs_, timeline_));
+  report.interference = interference_;
+  report.optimus = optimus_;
   report.wall_s = std::chrono::duration<double>(elapsed_).count();
   report.peak_memory_mib = PeakMemoryMib();
   return report;

@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "hw_profiles/profile.h"
+#include "schedule/colocate/optimus.h"
 #include "schedule/ir/timeline.h"
 #include "schedule/step/step.h"
 #include "sim/simgrid_runner.h"
@@ -16,6 +18,10 @@ namespace optimus::tools {
 
 struct SimulationOptions {
   sim::Fidelity fidelity = sim::Fidelity::kAuto;
+  std::optional<step::Optimus::Scheduler> scheduler;  // instead of the experiment's own
+  bool exhaustive = false;                            // OPTIMUS: all splits
+  bool must_be_optimus = false;                       // refuse every other strategy
+  bool no_interference = false;
   std::string profile;  // for schedule files only; an experiment names its own
   bool require_fit = false;
   bool record_spans = false;
@@ -36,18 +42,25 @@ class Simulation {
   const std::string& path() const { return path_; }
   const std::string& name() const { return name_; }
   const step::Step& step() const { return step_; }
+  const hw::ProfileCostModel& costs() const { return *costs_; }
+  bool is_optimus() const { return optimus_.has_value(); }
   const ir::Timeline& timeline() const { return timeline_; }  // after Run
   absl::StatusOr<Report> MakeReport() const;                  // after Run
 
  private:
   Simulation() = default;
-  absl::Status PrepareExperiment(const std::string& path);
+  absl::Status PrepareExperiment(const std::string& path, const SimulationOptions& options);
+  absl::Status BuildStep(step::Experiment experiment, const SimulationOptions& options);
+  absl::StatusOr<ir::Timeline> RunSimgrid(const sim::Options& options) const;
+  absl::Status Compare();
   absl::Status PrepareSchedule(const std::string& path, const std::string& profile);
 
   std::string path_, name_;
   std::unique_ptr<hw::ProfileCostModel> costs_;
   step::Step step_;
   sim::Options options_;
+  InterferenceReport interference_;
+  std::optional<OptimusReport> optimus_;
   ir::Timeline timeline_;
   std::chrono::steady_clock::duration elapsed_{};
 };

@@ -1,0 +1,130 @@
+#include "tools/csv.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+
+namespace optimus::tools {
+namespace {
+
+std::string Stripped(absl::string_view text) {
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+// The field that starts at `at`, which is moved behind it. INVALID_ARGUMENT: what is wrong.
+absl::StatusOr<std::string> QuotedField(const std::string& line, std::size_t& at) {
+  std::string field;
+  for (++at; at < line.size(); ++at) {
+    if (line[at] != '"') {
+      field += line[at];
+    } else if (at + 1 < line.size() && line[at + 1] == '"') {
+      field += line[++at];
+    } else {
+      ++at;
+      while (at < line.size() && absl::ascii_isspace(static_cast<unsigned char>(line[at]))) ++at;
+      if (at < line.size() && line[at] != ',') {
+        return absl::InvalidArgumentError("text after a closing quote; expected a comma");
+      }
+      return field;
+    }
+  }
+  return absl::InvalidArgumentError("a quote does not end on its line");
+}
+
+absl::StatusOr<std::vector<std::string>> SplitLine(const std::string& line) {
+  std::vector<std::string> fields;
+  std::size_t at = 0;
+  while (true) {
+    std::size_t begin = at;
+    while (begin < line.size() && line[begin] == ' ') ++begin;
+    if (begin < line.size() && line[begin] == '"') {
+      at = begin;
+      OPTIMUS_ASSIGN_OR_RETURN(std::string field, QuotedField(line, at));
+      fields.push_back(std::move(field));
+    } else {
+      at = std::min(line.find(',', at), line.size());
+      fields.push_back(Stripped(absl::string_view(line).substr(begin, at - std::min(begin, at))));
+    }
+    if (at >= line.size()) return fields;
+    ++at;  // the comma
+  }
+}
+
+// By entry of `columns`, its place in the header.
+absl::StatusOr<std::vector<std::size_t>> Places(const std::vector<std::string>& columns,
+                                                const std::vector<std::string>& header) {
+  for (const std::string& name : header) {
+    if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "unknown column \"", name, "\"; the columns are ", absl::StrJoin(columns, ", ")));
+    }
+    if (std::count(header.begin(), header.end(), name) > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("column \"", name, "\" is there twice"));
+    }
+  }
+  std::vector<std::size_t> places;
+  for (const std::string& name : columns) {
+    const auto found = std::find(header.begin(), header.end(), name);
+    if (found == header.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("column \"", name, "\" is missing; the ",
+                                                     "columns are ", absl::StrJoin(columns, ", ")));
+    }
+    places.push_back(static_cast<std::size_t>(found - header.begin()));
+  }
+  return places;
+}
+
+std::vector<std::string> InOrder(const std::vector<std::string>& fields,
+                                 const std::vector<std::size_t>& places) {
+  std::vector<std::string> ordered;
+  ordered.reserve(places.size());
+  for (const std::size_t place : places) ordered.push_back(fields[place]);
+  return ordered;
+}
+
+}  // namespace
+
+absl::Status CsvFile::Error(const CsvRow& row, const std::string& problem) const {
+  return absl::InvalidArgumentError(absl::StrCat(path, ":", row.line, ": ", problem));
+}
+
+absl::StatusOr<CsvFile> ReadCsv(const std::string& path, const std::vector<std::string>& columns) {
+  OPTIMUS_ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  CsvFile file{path, {}};
+  std::vector<std::size_t> places;
+  CsvRow row;
+  for (const absl::string_view line : absl::StrSplit(content, '\n')) {
+    ++row.line;
+    const std::string text = Stripped(line);
+    if (text.empty() || absl::StartsWith(text, "#")) continue;
+    absl::StatusOr<std::vector<std::string>> fields = SplitLine(text);
+    if (!fields.ok()) return file.Error(row, std::string(fields.status().message()));
+    if (places.empty()) {
+      absl::StatusOr<std::vector<std::size_t>> header = Places(columns, *fields);
+      if (!header.ok()) return file.Error(row, std::string(header.status().message()));
+      places = *std::move(header);
+      continue;
+    }
+    if (fields->size() != places.size()) {
+      return file.Error(
+          row, absl::StrCat("has ", fields->size(), " fields, expected ", places.size(), ": ",
+                            absl::StrJoin(columns, ", "), "; put text with commas in quotes"));
+    }
+    row.fields = InOrder(*fields, places);
+    file.rows.push_back(row);
+  }
+  if (places.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": has no header; expected ", absl::StrJoin(columns, ",")));
+  }
+  return file;
+}
+
+}  // namespace optimus::tools

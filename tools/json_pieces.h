@@ -1,0 +1,25 @@
+#pragma once
+// What the JSON of several commands has in common.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/cost_model.h"
+
+namespace optimus::tools {
+
+// The factors under the names of the hardware profile.
+inline nlohmann::ordered_json InterferenceJson(const Interference& factors) {
+  nlohmann::ordered_json json;
+  json["kernel_under_nvlink_factor"] = factors.kernel_under_nvlink;
+  json["kernel_under_nic_factor"] = factors.kernel_under_nic;
+  json["collective_under_kernel_factor"] = factors.collective_under_kernel;
+  return json;
+}
+
+// Indented, with a newline at the end. Bytes that are no UTF-8 are replaced.
+inline std::string DumpJson(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace optimus::tools

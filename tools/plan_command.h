@@ -1,0 +1,26 @@
+#pragma once
+// optimus plan FILE
+
+#include <string>
+
+#include "CLI/App.hpp"
+#include "absl/status/statusor.h"
+
+namespace optimus::tools {
+
+struct PlanFlags {
+  std::string file;
+  std::string scheduler;
+  std::string schedule;
+  bool exhaustive = false;
+  bool no_interference = false;
+  bool json = false;
+};
+
+// Defines the subcommand; `flags` must outlive `app`.
+CLI::App* AddPlanCommand(CLI::App& app, PlanFlags& flags);
+
+// Returns the exit code of a run that came to its end.
+absl::StatusOr<int> RunPlan(const PlanFlags& flags);
+
+}  // namespace optimus::tools

@@ -1,0 +1,22 @@
+#pragma once
+// Flags that several commands have.
+
+#include <optional>
+#include <string>
+
+#include "CLI/App.hpp"
+#include "absl/status/statusor.h"
+#include "schedule/step/step.h"
+
+namespace optimus::tools {
+
+// CLI11's form of a check: what is wrong, or nothing.
+std::string NotEmpty(const std::string& value);
+
+void AddSchedulerFlag(CLI::App& command, std::string& scheduler);
+// Absent for an empty text: the flag was not given.
+absl::StatusOr<std::optional<step::Optimus::Scheduler>> ParseScheduler(const std::string& text);
+
+void AddNoInterferenceFlag(CLI::App& command, bool& no_interference);
+
+}  // namespace optimus::tools

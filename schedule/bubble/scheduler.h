@@ -15,6 +15,9 @@ struct SearchOptions {
   std::vector<planner::Split> splits;  // by encoder, to be used as they are; empty: searched
   // By encoder: what the memory of its GPUs allows a pipeline to hold; empty: any number.
   std::vector<std::int32_t> most_micro_batches;
+  // ScheduleList only: also runs SchedulePaper, returns it where it is faster, and takes the coarse
+  // figures from it. Without: they are those of the list itself.
+  bool paper_fallback = true;
 };
 
 // The paper's Algorithm 2, as the calibration notes make it precise. Encoders are scheduled one

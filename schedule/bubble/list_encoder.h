@@ -1,0 +1,85 @@
+#pragma once
+// One encoder in the list scheduler: its graphs, which pipeline takes which micro-batch, and where
+// every op is. Times are those of the LLM alone until Fill().
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "schedule/bubble/list_assign.h"
+#include "schedule/bubble/list_engine.h"
+#include "schedule/bubble/list_graph.h"
+#include "schedule/bubble/problem.h"
+#include "schedule/bubble/result.h"
+#include "schedule/bubble/slots.h"
+
+namespace optimus::bubble {
+
+using Lanes = std::vector<LaneSlots>;  // by LaneIndex; outer slots included
+
+class ListEncoder {
+ public:
+  // gathers: by encoder stage and bucket, from the start of the step (PlaceGathers).
+  ListEncoder(const Problem& problem, const EncoderWork& work,
+              const std::vector<std::vector<Interval>>& gathers);
+
+  // Gives every micro-batch a pipeline; `split` and `most` as in SearchOptions (empty, 0: free).
+  // least_shift: of the LLM; card_free: by LLM stage, when the network cards are free.
+  void Assign(const Lanes& lanes, const planner::Split& split, std::int32_t most, Ps least_shift,
+              const std::vector<Picoseconds>& card_free);
+  // As late as the deadlines allow. Returns the shift of the LLM that this needs.
+  Ps PlaceForward(const Lanes& lanes, absl::Span<const ListVariant> variants);
+  // The same ops in the same order as early as the shift allows, none later than before.
+  void MoveForwardEarly(const Lanes& lanes, Ps shift);
+  // Returns the end of the step before the optimizer, as far as this encoder decides it.
+  // card_free: moved on by its reductions.
+  Ps PlaceBackward(const Lanes& lanes, absl::Span<const ListVariant> variants,
+                   std::vector<Picoseconds>& card_free);
+  // Takes what is placed in this direction out of `lanes`.
+  void Occupy(Direction direction, Lanes& lanes) const;
+  // The splits and starts of ops; the LLM starts later by `shift`.
+  void Fill(Ps shift, PlacedEncoder& placed) const;
+
+  std::int64_t evaluated() const { return evaluated_; }
+
+ private:
+  // By job * nodes + node: start, in the order of ops of EncoderWork; and the order of starts.
+  struct Times {
+    std::vector<Ps> start;
+    std::vector<std::uint32_t> sequence;
+  };
+  struct View {                    // owns what a PipelineView points to
+    std::vector<LaneSlots> slots;  // by encoder stage
+    PipelineView view;
+  };
+
+  std::vector<View> ViewsOf(const Lanes& lanes, Direction direction, bool mirrored) const;
+  std::vector<Ps> ReleasesOf(std::size_t pipeline, Direction direction) const;
+  std::vector<FluidPipeline> FluidOf(const std::vector<View>& views, Direction direction) const;
+  std::vector<ListJob> JobsOf(std::size_t pipeline, Direction direction) const;
+  bool RunAll(const std::vector<View>& views, Direction direction, const ListVariant& variant,
+              std::vector<ListPlacement>& placements);
+  Ps ShiftFor(const ListPlacement& mirrored) const;
+  void MoveEarly(const View& view, Ps shift, Times& times) const;
+  Ps EndOf(const std::vector<ListPlacement>& placements, std::vector<Picoseconds>& card_free) const;
+  const WorkGraph& GraphOf(Direction direction) const {
+    return direction == Direction::kForward ? forward_graph_ : backward_graph_;
+  }
+  void FillStage(const WorkGraph& graph, const Times& times, std::size_t job, std::size_t stage,
+                 Ps shift, PlacedStage& placed) const;
+  void FillUnit(std::size_t pipeline, std::size_t job, Ps shift, PlacedMicroBatch& unit) const;
+
+  const Problem& problem_;
+  const EncoderWork& work_;
+  WorkGraph forward_graph_;  // mirrored
+  WorkGraph backward_graph_;
+  std::vector<Ps> gathered_;             // by forward node: its parameters are there
+  std::vector<std::int32_t> reduction_;  // by backward node: bucket of its encoder stage; -1: none
+  Ps first_gathered_ = 0;
+  std::vector<std::vector<std::int32_t>> owned_;  // by pipeline: positions in work_.micro_batches
+  std::vector<Times> forward_, backward_;         // by pipeline
+  ListEngine engine_;
+  std::int64_t evaluated_ = 0;
+};
+
+}  // namespace optimus::bubble

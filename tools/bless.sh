@@ -1,17 +1,31 @@
 #!/usr/bin/env bash
 # Rewrites the expected outputs of the examples (NAME.expected.txt beside NAME.textproto: what
-# `optimus simulate NAME.textproto` prints, without its wall time) and docs/commands.md.
+# `optimus simulate NAME.textproto` prints, without its wall time) and docs/commands.md. An example
+# that is meant for another command or flags says so in a comment: "# command: optimus plan FILE".
 #
 #   tools/bless.sh [OPTIMUS]               rewrite all (default: build/release/bin/optimus)
 #   tools/bless.sh --check OPTIMUS FILE    compare one example, or docs/commands.md; change nothing
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# The arguments of optimus for an example, one word each.
+arguments_of() {
+  local line
+  line=$(sed -n -E 's/^# command: optimus (.*)$/\1/p' "$1" | head -1)
+  for word in ${line:-simulate FILE}; do
+    if [ "$word" = FILE ]; then echo "$1"; else echo "$word"; fi
+  done
+}
+
 # What OPTIMUS prints for an example, or the command reference.
 output_of() {
+  local arguments
   case "$2" in
     docs/commands.md) "$1" --help-markdown ;;
-    *) "$1" simulate "$2" | sed -E '$ s/^wall .*/wall .../' ;;
+    *)
+      mapfile -t arguments < <(arguments_of "$2")
+      "$1" "${arguments[@]}" | sed -E '$ s/^wall .*/wall .../'
+      ;;
   esac
 }
 

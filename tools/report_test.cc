@@ -136,12 +136,12 @@ TEST(ReportTest, AnAccountThatDoesNotAddUpIsInternal) {
 // The names are a promise to whoever reads the files: this test is their list.
 TEST(ReportJsonTest, Names) {
   const Json json = Json::parse(ToJson({MakeReportOrDie(MakeStep())}));
-  EXPECT_THAT(Keys(json),
-              ElementsAre("version", "experiment", "profile", "profile_hash", "fidelity",
-                          "fidelity_reason", "gpus", "iteration_time_s", "mfu", "hfu",
-                          "aggregate_pflops_per_s", "model_flops", "hardware_flops", "compute_s",
-                          "optimizer_s", "bubbles", "memory", "fits", "stages", "assumptions",
-                          "notes", "entities", "operations", "wall_s", "peak_memory_mib"));
+  EXPECT_THAT(Keys(json), ElementsAre("version", "experiment", "profile", "profile_hash",
+                                      "fidelity", "fidelity_reason", "interference", "gpus",
+                                      "iteration_time_s", "mfu", "hfu", "aggregate_pflops_per_s",
+                                      "model_flops", "hardware_flops", "compute_s", "optimizer_s",
+                                      "bubbles", "memory", "fits", "stages", "assumptions", "notes",
+                                      "entities", "operations", "wall_s", "peak_memory_mib"));
   EXPECT_THAT(Keys(json["bubbles"]),
               ElementsAre("dp_all_gather_s", "dp_reduce_scatter_s", "pp_warmup_s", "pp_cooldown_s",
                           "pp_other_s", "tp_s"));
@@ -168,7 +168,10 @@ TEST(ReportJsonTest, EveryNameIsDocumentedInOrder) {
     for (const std::string& inner : Keys(value)) names.push_back(absl::StrCat(key, ".", inner));
   }
   std::vector<std::string> documented;
-  for (const JsonField& field : JsonFields()) documented.emplace_back(field.name);
+  for (const JsonField& field : JsonFields()) {
+    // Only strategy OPTIMUS has it; optimus_report_test looks at it.
+    if (std::string(field.name) != "optimus") documented.emplace_back(field.name);
+  }
   EXPECT_EQ(names, documented);
 }
 

@@ -1,7 +1,12 @@
-// Benchmarks of a whole simulated step. Each reports operations per second of the simulated GPUs
-// and the peak memory of the simulating process. Table of results: docs/benchmarks.md.
+// Benchmarks of a whole simulated step, and of planning one. Simulations report operations per
+// second of the simulated GPUs and the peak memory of the simulating process; planning reports the
+// step it predicts, the splits it tried and the peak memory of a process that plans once. Table of
+// results: docs/benchmarks.md.
 
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +14,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "schedule/colocate/optimus.h"
 #include "tests/run_experiment.h"
 
 namespace optimus {
@@ -100,6 +107,49 @@ void BM_CriticalPath(benchmark::State& state) {
   }
 }
 
+// Peak memory of a child process that does `work`, in MiB. It starts as a copy of this process, so
+// run one benchmark alone (--benchmark_filter) for a figure without what others left behind.
+template <class Work>
+double PeakMib(Work work) {
+  const pid_t child = fork();
+  if (child < 0) {
+    Stop(absl::InternalError("fork failed"));
+  }
+  if (child == 0) {
+    work();
+    _exit(0);
+  }
+  int status = 0;
+  rusage usage{};
+  if (wait4(child, &status, 0, &usage) != child || status != 0) {
+    Stop(absl::InternalError("the planning process failed"));
+  }
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+}
+
+// All encoder plans and splits by local search, single-threaded, with the run of the LLM alone:
+// what the paper's algorithm is timed on.
+void Plan(benchmark::State& state, step::Optimus::Scheduler scheduler) {
+  const step::Experiment experiment = ValueOrStop(step::LoadExperiment(absl::StrCat(
+      OPTIMUS_SOURCE_DIR "/examples/paper/strong_", state.range(0), "_optimus.textproto")));
+  const hw::ProfileCostModel costs(ValueOrStop(step::LoadExperimentProfile(experiment)));
+  colocate::PlanOptions options;
+  options.scheduler = scheduler;
+  const auto plan = [&] { return ValueOrStop(colocate::PlanOptimus(experiment, costs, options)); };
+  state.counters["peak_MiB"] = PeakMib(plan);
+  double splits = 0, predicted_s = 0;
+  for (auto _ : state) {
+    const colocate::OptimusPlan result = plan();
+    splits = static_cast<double>(result.splits_evaluated);
+    predicted_s = ToSeconds(result.ranked.front().predicted);
+  }
+  state.counters["splits"] = splits;
+  state.counters["predicted_s"] = predicted_s;
+}
+
+void BM_PlanPaper(benchmark::State& state) { Plan(state, step::Optimus::PAPER); }
+void BM_PlanList(benchmark::State& state) { Plan(state, step::Optimus::LIST); }
+
 // The simulation runs in a forked child: only real time sees it.
 BENCHMARK(BM_Folded)->Arg(3072)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Group)
@@ -117,6 +167,8 @@ BENCHMARK(BM_Gpu)->Arg(384)->Arg(768)->Arg(1536)->Arg(3072)->UseRealTime()->Unit
 BENCHMARK(BM_BuildStep)->Arg(3072)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Validate)->Arg(3072)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_CriticalPath)->Arg(3072)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_PlanPaper)->Arg(1536)->Arg(3072)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_PlanList)->Arg(1536)->Arg(3072)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace optimus

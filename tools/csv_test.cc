@@ -1,0 +1,59 @@
+#include "tools/csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace optimus::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<CsvFile> Read(const std::string& content) {
+  const std::string path = ::testing::TempDir() + "/csv_test.csv";
+  std::ofstream(path) << content;
+  return ReadCsv(path, {"a", "b"});
+}
+
+std::string ErrorOf(const std::string& content) {
+  const auto file = Read(content);
+  EXPECT_FALSE(file.ok()) << content;
+  return std::string(file.status().message());
+}
+
+TEST(CsvTest, ReadsRowsInTheOrderAskedFor) {
+  const auto file = Read("# comment, with a comma\nb,a\n\n2, 1 \n,x\n");
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(file->rows.size(), 2U);
+  EXPECT_THAT(file->rows[0].fields, ElementsAre("1", "2"));
+  EXPECT_EQ(file->rows[0].line, 4);
+  EXPECT_THAT(file->rows[1].fields, ElementsAre("x", ""));
+}
+
+TEST(CsvTest, QuotesHoldCommasAndQuotes) {
+  const auto file = Read("a,b\r\n\"1,5\",\"say \"\"two\"\"\"\r\n \"\" , \" x \" \n");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->rows[0].fields, ElementsAre("1,5", "say \"two\""));
+  EXPECT_THAT(file->rows[1].fields, ElementsAre("", " x "));
+}
+
+TEST(CsvTest, AnErrorNamesItsLine) {
+  EXPECT_THAT(ErrorOf("a,b\n1,2\n1,2,3\n"), HasSubstr("csv_test.csv:3: has 3 fields, expected 2"));
+  EXPECT_THAT(ErrorOf("a,b\n1\n"), HasSubstr(":2: has 1 fields"));
+  EXPECT_THAT(ErrorOf("a,b\n\"1,2\n"), HasSubstr(":2: a quote does not end"));
+  EXPECT_THAT(ErrorOf("a,b\n\"1\"x,2\n"), HasSubstr(":2: text after a closing quote"));
+  EXPECT_THAT(ErrorOf("\n# c\na,c\n"), HasSubstr(":3: unknown column \"c\""));
+  EXPECT_THAT(ErrorOf("a\n"), HasSubstr(":1: column \"b\" is missing"));
+  EXPECT_THAT(ErrorOf("a,b,a\n"), HasSubstr(":1: column \"a\" is there twice"));
+  EXPECT_THAT(ErrorOf("# only a comment\n"), HasSubstr("has no header"));
+}
+
+TEST(CsvTest, AMissingFileIsNamed) {
+  const auto file = ReadCsv("/nowhere/x.csv", {"a"});
+  EXPECT_THAT(std::string(file.status().message()), HasSubstr("/nowhere/x.csv"));
+}
+
+}  // namespace
+}  // namespace optimus::tools

@@ -51,7 +51,6 @@ Slots Subtract(const Slots& slots, absl::Span<const Interval> taken) {
     while (next < taken.size() && taken[next].end <= slot.start) ++next;
     Picoseconds start = slot.start;
     for (std::size_t i = next; i < taken.size() && taken[i].start < slot.end; ++i) {
-      if (taken[i].start == taken[i].end) continue;
       Append(left, {start, std::min(taken[i].start, slot.end)});
       start = std::max(start, taken[i].end);
     }

@@ -38,21 +38,28 @@ void ExpectAccountsAddUp(const ir::Timeline& timeline) {
   }
 }
 
-// Accounts by stage are those of `expected`, which has one entity per stage, on every entity.
-void ExpectEveryEntityLike(const ir::Timeline& expected, const ir::Timeline& timeline,
-                           int entities) {
+// Accounts are those of `expected`, which has one entity per program, on every entity.
+void ExpectEveryEntityLike(const ir::Schedule& schedule, const ir::Timeline& expected,
+                           const ir::Timeline& timeline, int entities) {
   EXPECT_EQ(timeline.step, expected.step);
   ASSERT_EQ(static_cast<int>(timeline.entities.size()), entities);
   for (const ir::EntityAccount& entity : timeline.entities) {
-    EXPECT_EQ(entity.account, expected.entities[entity.stage].account) << "rank " << entity.rank;
+    const int program = ir::ProgramIndex(schedule, entity.stage, entity.lane);
+    EXPECT_EQ(entity.account, expected.entities[program].account) << "rank " << entity.rank;
   }
   EXPECT_EQ(timeline.spans, expected.spans);
 }
 
 int EntityCount(const ir::Schedule& schedule, Fidelity fidelity) {
   const ir::Parallelism& world = schedule.world;
-  if (fidelity == Fidelity::kFolded) return world.pp;
-  return fidelity == Fidelity::kGroup ? world.pp * world.dp : world.gpus();
+  const int programs = world.pp * schedule.lanes;
+  if (fidelity == Fidelity::kFolded) return programs;
+  return fidelity == Fidelity::kGroup ? programs * world.dp : world.gpus();
+}
+
+// Odd seeds: with encoders on lanes.
+ir::Schedule RandomOf(std::uint32_t seed) {
+  return RandomSchedule(seed, /*encoders=*/seed % 2 == 1).Build(kOperations);
 }
 
 // Wherever a fidelity is exact and nothing contends, it is the critical path, to the picosecond.
@@ -61,7 +68,7 @@ TEST(SimGridRunnerTest, EqualsTheCriticalPathWhereNothingContends) {
   int exact = 0;
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    const ir::Schedule schedule = RandomSchedule(seed).Build(kOperations);
+    const ir::Schedule schedule = RandomOf(seed);
     if (!WhyFoldedIsNotExact(schedule, {}).empty()) continue;
     ++exact;
     const auto expected = ir::CriticalPathRunner(costs).Run(schedule);
@@ -69,8 +76,8 @@ TEST(SimGridRunnerTest, EqualsTheCriticalPathWhereNothingContends) {
     for (const Fidelity fidelity : {Fidelity::kFolded, Fidelity::kGroup, Fidelity::kGpu}) {
       const auto timeline = Simulate(schedule, costs, With(fidelity));
       ASSERT_TRUE(timeline.ok()) << timeline.status();
-      ExpectEveryEntityLike(*expected, *timeline, EntityCount(schedule, fidelity));
-      EXPECT_EQ(timeline->operations * schedule.world.pp,
+      ExpectEveryEntityLike(schedule, *expected, *timeline, EntityCount(schedule, fidelity));
+      EXPECT_EQ(timeline->operations * schedule.world.pp * schedule.lanes,
                 expected->operations * static_cast<std::int64_t>(timeline->entities.size()));
     }
   }
@@ -84,8 +91,8 @@ TEST(SimGridRunnerTest, FoldedGroupAndGpuAreTheSameUnderContention) {
   std::int64_t shared = 0;
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    ir::Schedule schedule = RandomSchedule(seed).Build(kOperations);
-    schedule.gpus_per_node = schedule.world.tp * static_cast<int>(1 + seed % 2);
+    ir::Schedule schedule = RandomOf(seed);
+    schedule.gpus_per_node = schedule.world.tp * static_cast<int>(1 + seed / 2 % 2);
     if (!WhyFoldedIsNotExact(schedule, {}).empty()) continue;
     ++exact;
     const WireCosts costs(seed % 3 == 0 ? 0 : 5);
@@ -99,7 +106,7 @@ TEST(SimGridRunnerTest, FoldedGroupAndGpuAreTheSameUnderContention) {
     for (const Options& options : {With(Fidelity::kGroup), With(Fidelity::kGpu), every_gpu}) {
       const auto timeline = Simulate(schedule, costs, options);
       ASSERT_TRUE(timeline.ok()) << timeline.status();
-      ExpectEveryEntityLike(*folded, *timeline, EntityCount(schedule, options.fidelity));
+      ExpectEveryEntityLike(schedule, *folded, *timeline, EntityCount(schedule, options.fidelity));
     }
   }
   EXPECT_GT(exact, kSeeds / 2);
@@ -111,25 +118,29 @@ TEST(SimGridRunnerTest, FoldedGroupAndGpuAreTheSameUnderContention) {
 TEST(SimGridRunnerTest, AccountsEqualTheirSpans) {
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    const ir::Schedule schedule = RandomSchedule(seed).Build(kOperations);
+    const ir::Schedule schedule = RandomOf(seed);
     Options options = With(Fidelity::kAuto);
     if (seed % 2 == 0) options.slow_gpus = {{0, 1.7}};
     const auto timeline = Simulate(schedule, WireCosts(3), options);
     ASSERT_TRUE(timeline.ok()) << timeline.status();
     ExpectAccountsAddUp(*timeline);
-    std::vector<std::vector<Picoseconds>> starts(schedule.world.pp), ends(schedule.world.pp);
+    std::vector<std::vector<Picoseconds>> starts(schedule.programs.size());
+    std::vector<std::vector<Picoseconds>> ends(schedule.programs.size());
     for (const ir::Span& span : timeline->spans) {
       const int stage = span.rank / (schedule.world.dp * schedule.world.tp);
-      ASSERT_EQ(span.operation, starts[stage].size());
+      const int lane = ir::LaneOf(schedule, span.rank % schedule.world.tp);
+      const int program = ir::ProgramIndex(schedule, stage, lane);
+      ASSERT_EQ(span.operation, starts[program].size());
       EXPECT_LE(span.start, span.end);
-      starts[stage].push_back(span.start);
-      ends[stage].push_back(span.end);
+      starts[program].push_back(span.start);
+      ends[program].push_back(span.end);
     }
     for (const ir::EntityAccount& entity : timeline->entities) {
-      if (entity.rank != ir::RankOf(schedule.world, entity.stage, 0, 0)) continue;
+      const int program = ir::ProgramIndex(schedule, entity.stage, entity.lane);
+      if (entity.rank != ir::FirstRankOf(schedule, schedule.programs[program])) continue;
       EXPECT_EQ(entity.account,
-                ir::AccountFromSpans(schedule, schedule.programs[entity.stage],
-                                     starts[entity.stage], ends[entity.stage], timeline->step));
+                ir::AccountFromSpans(schedule, schedule.programs[program], starts[program],
+                                     ends[program], timeline->step));
     }
   }
 }

@@ -52,7 +52,11 @@ class Stages {
     latencies_[i] = problem.latency(first, last).value();
     fitting_stages_[i].resize(problem.stages);
     for (int s = 0; s < problem.stages; ++s) {
-      fitting_stages_[i][s] = problem.fits(s, first, last);
+      // Every stage before and behind it has a layer, and none is left over.
+      const int behind = problem.stages - 1 - s;
+      const bool possible = (s == 0 ? first == 0 : first >= s) &&
+                            (behind == 0 ? last == layers_ : last <= layers_ - behind);
+      fitting_stages_[i][s] = possible && problem.fits(s, first, last);
     }
   }
 

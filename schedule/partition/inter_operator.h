@@ -24,7 +24,8 @@ struct InterOperatorProblem {
   // Time of one micro-batch, forward and backward, through layers [first, last). Not negative. It
   // need not be the sum of anything.
   absl::FunctionRef<Picoseconds(int first, int last)> latency;
-  // Whether the stage has memory for them: an early one keeps more micro-batches.
+  // Whether the stage has memory for them: an early one keeps more micro-batches. Asked only of
+  // what a partition can have: no stage is empty.
   absl::FunctionRef<bool(int stage, int first, int last)> fits;
 };
 

@@ -58,8 +58,8 @@ class DataParallelWriter {
 // written (24 bytes), fp32 gradient read (4), bf16 parameter written (2).
 Bytes OptimizerTraffic(std::int64_t parameters);
 
-// fixed: what the profile charges for the whole optimizer step; the memory-bound kernel of `traffic`
-// instead where that one lasts longer.
+// fixed: what the profile charges for the whole optimizer step; the memory-bound kernel of
+// `traffic` instead where that one lasts longer.
 Kernel OptimizerKernel(const hw::ProfileCostModel& costs, Bytes traffic);
 // The traffic of one GPU's share of its stage's parameters.
 Kernel OptimizerKernel(const Plan& plan, const hw::ProfileCostModel& costs,

@@ -14,16 +14,6 @@ absl::Status InField(const std::string& field, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(field, ": ", std::string(status.message())));
 }
 
-ItemRanges FromLayerBoundaries(const Stack& stack, const partition::Boundaries& boundaries) {
-  const std::vector<LayerItems> by_layer = ItemsByLayer(stack);
-  ItemRanges ranges;
-  for (const int layer : boundaries) {
-    ranges.push_back(layer < stack.layers() ? by_layer[layer].first
-                                            : static_cast<int>(stack.items.size()));
-  }
-  return ranges;
-}
-
 absl::StatusOr<partition::Boundaries> EncoderInStage0(const Stack& stack, int virtual_stages,
                                                       bool allow_uneven) {
   OPTIMUS_ASSIGN_OR_RETURN(
@@ -147,6 +137,16 @@ std::vector<LayerItems> ItemsByLayer(const Stack& stack) {
   return result;
 }
 
+ItemRanges FromLayerBoundaries(const Stack& stack, const partition::Boundaries& boundaries) {
+  const std::vector<LayerItems> by_layer = ItemsByLayer(stack);
+  ItemRanges ranges;
+  for (const int layer : boundaries) {
+    ranges.push_back(layer < stack.layers() ? by_layer[layer].first
+                                            : static_cast<int>(stack.items.size()));
+  }
+  return ranges;
+}
+
 absl::StatusOr<ItemRanges> LayOut(const Plan& plan, const Stack& stack,
                                   const std::vector<Picoseconds>& layer_times) {
   const int virtual_stages = plan.pipeline_parallel() * plan.model_chunks();
@@ -163,7 +163,6 @@ absl::StatusOr<ItemRanges> LayOut(const Plan& plan, const Stack& stack,
       boundaries = partition::Balanced(layer_times, virtual_stages);
       break;
     case Plan::INTER_OPERATOR:
-      // Weighed with memory elsewhere; here only that every stage can have a layer.
       boundaries = partition::EqualLayers(stack.layers(), virtual_stages, /*allow_uneven=*/true);
       break;
     case Plan::ENCODER_IN_STAGE_0:

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "schedule/step/check.h"
+#include "schedule/step/fsdp.h"
 #include "schedule/step/memory.h"
 
 namespace optimus::step {
@@ -90,6 +91,7 @@ double OperationsPerMicroBatch(const Plan& plan, const Stack& stack, const Block
     const ItemBlocks& work = blocks.Of(item);
     count += passes * Operations(work.forward, work.backward);
   }
+  if (plan.strategy() == Plan::FSDP) count += FsdpCollectivesPerMicroBatch(plan, stack);
   return count;
 }
 
@@ -116,8 +118,9 @@ absl::Status CheckLayerTimes(const std::vector<Picoseconds>& layer_times) {
   for (const Picoseconds time : layer_times) sum += static_cast<double>(time.value());
   if (sum <= kMaxSum) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "plan.layout: BALANCED adds up layer times: one micro-batch takes ", sum * 1e-12,
-      " s, more than ", kMaxSum * 1e-12, " s; use smaller micro-batches or shorter sequences"));
+      "plan.layout: BALANCED and INTER_OPERATOR add up layer times: one micro-batch takes ",
+      sum * 1e-12, " s, more than ", kMaxSum * 1e-12,
+      " s; use smaller micro-batches or shorter sequences"));
 }
 
 }  // namespace optimus::step

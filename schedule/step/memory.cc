@@ -46,6 +46,23 @@ Bytes GatheredInput(const Stack& stack, const Item& item) {
   return Bytes(module.slice.tokens() * module.config.hidden_size() * kActivationBytes);
 }
 
+Bytes GatheredInput(const Stack& stack, int begin, int end) {
+  Bytes largest;
+  for (int i = begin; i < end; ++i) {
+    largest = std::max(largest, GatheredInput(stack, stack.items[i]));
+  }
+  return largest;
+}
+
+StageMemory StateMemory(const Plan& plan, std::int64_t all, std::int64_t trained) {
+  const std::int64_t shards = plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
+  StageMemory memory;
+  memory.parameters = Bytes(all * kParameterBytes);
+  memory.gradients = Bytes(trained * kGradientBytes);
+  memory.optimizer_state = Bytes((trained * kOptimizerStateBytes + shards - 1) / shards);
+  return memory;
+}
+
 // Forward and backward buffers on either side of the stage's virtual stages.
 Bytes MessageBuffers(const Stack& stack, const ItemRanges& ranges, const pipeline::Order& order,
                      int stage) {
@@ -63,15 +80,21 @@ Bytes Workspace(const Stack& stack, const ItemRanges& ranges, const pipeline::Or
                 int stage) {
   Bytes recompute, gathered;
   for (int v = stage; v + 1 < static_cast<int>(ranges.size()); v += order.stages) {
-    for (int i = ranges[v]; i < ranges[v + 1]; ++i) {
-      recompute = std::max(recompute, LayerWorkspace(stack, stack.items[i]));
-      gathered = std::max(gathered, GatheredInput(stack, stack.items[i]));
-    }
+    recompute = std::max(recompute, RecomputeWorkspace(stack, ranges[v], ranges[v + 1]));
+    gathered = std::max(gathered, GatheredInput(stack, ranges[v], ranges[v + 1]));
   }
   return recompute + gathered + MessageBuffers(stack, ranges, order, stage);
 }
 
 }  // namespace
+
+Bytes RecomputeWorkspace(const Stack& stack, int begin, int end) {
+  Bytes largest;
+  for (int i = begin; i < end; ++i) {
+    largest = std::max(largest, LayerWorkspace(stack, stack.items[i]));
+  }
+  return largest;
+}
 
 Bytes ActivationBytes(const Stack& stack, int begin, int end) {
   Bytes sum;
@@ -94,10 +117,30 @@ Bytes PeakActivations(const std::vector<pipeline::Slot>& slots,
   return peak;
 }
 
+StageMemory OneFOneBStageMemory(const Plan& plan, const Stack& stack, int stage, int begin, int end,
+                                std::int64_t micro_batches) {
+  const int stages = plan.pipeline_parallel();
+  const bool embedding_elsewhere =
+      std::none_of(stack.items.begin() + begin, stack.items.begin() + end,
+                   [](const Item& item) { return item.kind == ItemKind::kEmbedding; });
+  const bool tied_copy = stack.modules[0].config.tied_embeddings() && embedding_elsewhere;
+  const ChunkParameters parameters = CountRange(stack, begin, end, tied_copy);
+  StageMemory memory = StateMemory(plan, parameters.all, parameters.trained);
+  const std::int64_t kept = std::min<std::int64_t>(stages - stage, micro_batches);
+  memory.activations = kept * ActivationBytes(stack, begin, end);
+  // The boundaries of the other stages do not matter: any will do.
+  ItemRanges ranges(stages + 1, static_cast<int>(stack.items.size()));
+  ranges[stage] = begin;
+  ranges[stage + 1] = end;
+  pipeline::Order order;
+  order.stages = stages;
+  memory.workspace = Workspace(stack, ranges, order, stage);
+  return memory;
+}
+
 std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
                                        const ItemRanges& ranges, const pipeline::Order& order) {
   const std::vector<ChunkParameters> parameters = CountChunkParameters(stack, ranges, order.stages);
-  const std::int64_t shards = plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
   std::vector<StageMemory> result;
   for (int s = 0; s < order.stages; ++s) {
     std::int64_t all = 0;
@@ -108,10 +151,7 @@ std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
       trained += parameters[v].trained;
       activations.push_back(ActivationBytes(stack, ranges[v], ranges[v + 1]));
     }
-    StageMemory memory;
-    memory.parameters = Bytes(all * kParameterBytes);
-    memory.gradients = Bytes(trained * kGradientBytes);
-    memory.optimizer_state = Bytes((trained * kOptimizerStateBytes + shards - 1) / shards);
+    StageMemory memory = StateMemory(plan, all, trained);
     memory.activations = PeakActivations(order.slots[s], activations);
     memory.workspace = Workspace(stack, ranges, order, s);
     result.push_back(memory);

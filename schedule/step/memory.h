@@ -20,6 +20,9 @@ Bytes ActivationBytes(const Stack& stack, int begin, int end);
 // micro-batch of a chunk keeps. A forward adds, the backward of the same micro-batch removes.
 Bytes PeakActivations(const std::vector<pipeline::Slot>& slots, const std::vector<Bytes>& by_chunk);
 
+// What recomputing the largest layer of items [begin, end) needs.
+Bytes RecomputeWorkspace(const Stack& stack, int begin, int end);
+
 // Workspace is the sum of
 //   - what recomputing the largest layer of the stage needs (layers are recomputed one at a time);
 //   - one gathered layer input, tokens * h in bf16, under sequence parallelism (Megatron-LM's
@@ -27,5 +30,10 @@ Bytes PeakActivations(const std::vector<pipeline::Slot>& slots, const std::vecto
 //   - one buffer, of the largest message, for each of the pipeline's streams that the stage uses.
 std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
                                        const ItemRanges& ranges, const pipeline::Order& order);
+
+// One stage of a 1F1B pipeline without model chunks that holds items [begin, end), whatever the
+// other stages hold: what MemoryByStage says of it.
+StageMemory OneFOneBStageMemory(const Plan& plan, const Stack& stack, int stage, int begin, int end,
+                                std::int64_t micro_batches);
 
 }  // namespace optimus::step

@@ -8,10 +8,16 @@
 
 namespace optimus::step {
 
+// Of one item, on one GPU of its tensor-parallel group; without a tied copy of the embedding.
+std::int64_t ItemParameters(const Stack& stack, const Item& item);
+
 struct ChunkParameters {
   std::int64_t all = 0;      // held in bf16
   std::int64_t trained = 0;  // of those, the ones with gradients and optimizer state
 };
+
+// Of items [begin, end). `tied_copy`: the head, if it is among them, has a copy of the embedding.
+ChunkParameters CountRange(const Stack& stack, int begin, int end, bool tied_copy);
 
 // By virtual stage; virtual stage v is on pipeline stage v mod `stages`. With tied embeddings the
 // head's stage keeps a copy of the token embedding unless the embedding is on the same stage

@@ -8,7 +8,9 @@
 #include "base/status_macros.h"
 #include "models/accounting.h"
 #include "schedule/ir/critical_path.h"
+#include "schedule/step/alpa.h"
 #include "schedule/step/check.h"
+#include "schedule/step/fsdp.h"
 #include "schedule/step/layout.h"
 #include "schedule/step/limits.h"
 #include "schedule/step/lower.h"
@@ -133,25 +135,56 @@ void NoteSimplifications(const Stack& stack, const ItemRanges& ranges, Step& ste
   }
 }
 
-absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
+absl::StatusOr<ItemRanges> LayOutWithTimes(const hw::ProfileCostModel& costs, const Stack& stack,
+                                           const BlockTable& blocks, const Step& step) {
   const Plan& plan = step.experiment.plan();
-  OPTIMUS_ASSIGN_OR_RETURN(const Stack stack, BuildStack(step.experiment));
-  for (const Module& module : stack.modules) {
-    step.schedule.modules.push_back({module.name, module.config.num_layers(), module.frozen});
-  }
-  const BlockTable blocks(stack, step.schedule);
-  OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, stack, blocks));
   std::vector<Picoseconds> layer_times;
-  if (plan.layout() == Plan::BALANCED) {
+  if (plan.layout() == Plan::BALANCED || plan.layout() == Plan::INTER_OPERATOR) {
     layer_times = LayerTimes(stack, blocks, step.schedule, costs);
     OPTIMUS_RETURN_IF_ERROR(CheckLayerTimes(layer_times));
   }
-  OPTIMUS_ASSIGN_OR_RETURN(const ItemRanges ranges, LayOut(plan, stack, layer_times));
+  if (plan.layout() != Plan::INTER_OPERATOR) return LayOut(plan, stack, layer_times);
+  return LayOutInterOperator(step.experiment, stack, layer_times, costs.memory_capacity());
+}
+
+absl::Status LowerAsPipeline(const hw::ProfileCostModel& costs, const Stack& stack,
+                             const BlockTable& blocks, const ItemRanges& ranges, Step& step) {
   const std::vector<VirtualStage> virtual_stages =
       VirtualStagesOf(stack, ranges, blocks, step.schedule);
   OPTIMUS_ASSIGN_OR_RETURN(const pipeline::Order order,
                            LowerWithWarmUp(costs, virtual_stages, step));
-  step.memory = MemoryByStage(plan, stack, ranges, order);
+  step.memory = MemoryByStage(step.experiment.plan(), stack, ranges, order);
+  return absl::OkStatus();
+}
+
+void LowerAsFsdp(const hw::ProfileCostModel& costs, const Stack& stack, const BlockTable& blocks,
+                 Step& step) {
+  const Plan& plan = step.experiment.plan();
+  LowerFsdp(plan, stack, blocks, costs, step.schedule);
+  step.memory = {FsdpMemory(plan, stack)};
+  step.notes.emplace_back(
+      "FSDP: every transformer layer is a unit; embedding, projectors and head form the root unit, "
+      "which stays gathered from a micro-batch's forward to the end of its backward");
+  step.notes.emplace_back(
+      "FSDP memory: parameters are the units gathered at the peak; the fp32 shard of all "
+      "parameters "
+      "is counted as optimizer state");
+}
+
+absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
+  OPTIMUS_ASSIGN_OR_RETURN(const Stack stack, BuildStack(step.experiment));
+  for (const Module& module : stack.modules) {
+    step.schedule.modules.push_back(
+        {.name = module.name, .layers = module.config.num_layers(), .frozen = module.frozen});
+  }
+  const BlockTable blocks(stack, step.schedule);
+  OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, stack, blocks));
+  OPTIMUS_ASSIGN_OR_RETURN(const ItemRanges ranges, LayOutWithTimes(costs, stack, blocks, step));
+  if (step.experiment.plan().strategy() == Plan::FSDP) {
+    LowerAsFsdp(costs, stack, blocks, step);
+  } else {
+    OPTIMUS_RETURN_IF_ERROR(LowerAsPipeline(costs, stack, blocks, ranges, step));
+  }
   step.model_flops = ModelFlopsOf(step.experiment, stack);
   DescribeContents(stack, ranges, step);
   NoteUnevenLayers(stack, ranges, step);
@@ -189,9 +222,6 @@ absl::StatusOr<Step> BuildStep(const Experiment& experiment, const hw::ProfileCo
     return absl::InvalidArgumentError(
         "plan.strategy: OPTIMUS has encoder plans to choose first; build it with "
         "colocate::BuildOptimusStep (the plan command), not as one pipeline");
-  }
-  if (step.experiment.plan().strategy() != Plan::PIPELINE) {
-    return absl::UnimplementedError("plan.strategy: FSDP and ALPA are not lowered yet");
   }
   step.schedule = EmptySchedule(step.experiment, costs);
   OPTIMUS_RETURN_IF_ERROR(step.experiment.has_profiled() ? BuildFromProfile(costs, step)

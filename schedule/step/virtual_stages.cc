@@ -8,27 +8,6 @@
 namespace optimus::step {
 namespace {
 
-ir::Tag TagOf(const Item& item, int slice) {
-  ir::Tag tag;
-  tag.module = static_cast<std::int16_t>(item.module);
-  switch (item.kind) {
-    case ItemKind::kLayer:
-      tag.layer = static_cast<std::int16_t>(item.layer);
-      if (item.module > 0) tag.slice = static_cast<std::int16_t>(slice);
-      break;
-    case ItemKind::kProjector:
-      tag.layer = ir::kProjectorLayer;
-      break;
-    case ItemKind::kEmbedding:
-      tag.layer = ir::kEmbeddingLayer;
-      break;
-    case ItemKind::kHead:
-      tag.layer = ir::kHeadLayer;
-      break;
-  }
-  return tag;
-}
-
 // End of the run of layers of one module that begins at `first`; any other item is a run of one.
 int RunEnd(const Stack& stack, int first, int end) {
   const Item& item = stack.items[first];
@@ -103,6 +82,27 @@ LoweredOp FixedKernel(const char* name, double milliseconds, Phase phase, ir::Sc
 }
 
 }  // namespace
+
+ir::Tag TagOf(const Item& item, int slice) {
+  ir::Tag tag;
+  tag.module = static_cast<std::int16_t>(item.module);
+  switch (item.kind) {
+    case ItemKind::kLayer:
+      tag.layer = static_cast<std::int16_t>(item.layer);
+      if (item.module > 0) tag.slice = static_cast<std::int16_t>(slice);
+      break;
+    case ItemKind::kProjector:
+      tag.layer = ir::kProjectorLayer;
+      break;
+    case ItemKind::kEmbedding:
+      tag.layer = ir::kEmbeddingLayer;
+      break;
+    case ItemKind::kHead:
+      tag.layer = ir::kHeadLayer;
+      break;
+  }
+  return tag;
+}
 
 std::vector<VirtualStage> VirtualStagesOf(const Stack& stack, const ItemRanges& ranges,
                                           const BlockTable& blocks, ir::Schedule& schedule) {

@@ -10,6 +10,9 @@
 
 namespace optimus::step {
 
+// Module, layer and (of an encoder's layer) slice of an item's operations.
+ir::Tag TagOf(const Item& item, int slice);
+
 // Encoder layers run slice by slice: the slice is the outer loop, the layer the inner one; backward
 // is the mirror image. `blocks` must outlive the result. Interns transfers into `schedule`.
 std::vector<VirtualStage> VirtualStagesOf(const Stack& stack, const ItemRanges& ranges,

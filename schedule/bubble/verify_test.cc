@@ -190,9 +190,9 @@ TEST_F(VerifyFinds, AnOpBeforeTheStep) {
   EXPECT_THAT(Fault(), HasSubstr("op 0 (kernel, layer 0): before the step begins"));
 }
 
-TEST_F(VerifyFinds, SwappedOps) {
+TEST_F(VerifyFinds, AnOpBeforeTheOneItNeeds) {
   auto& starts = micro_batch(0).forward[1].starts;
-  std::swap(starts[2], starts[0]);
+  starts[2] = starts[0] + 3_ps;
   EXPECT_THAT(Fault(), HasSubstr("stage 1 forward op 2 (collective, layer 1): starts before op 0"));
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::HandCosts;
+using testing::MakeTag;
 using testing::OneForwardOneBackward;
 using testing::PhaseTag;
 using testing::ScheduleBuilder;
@@ -95,6 +96,31 @@ TEST_F(ClassifyWaitTest, Receives) {
   EXPECT_EQ(receive(true, false), BubbleClass::kPpWarmup);
   EXPECT_EQ(receive(false, false), BubbleClass::kPpOther);
   EXPECT_EQ(receive(false, true), BubbleClass::kPpCooldown);
+  EXPECT_EQ(OfKind(OperationKind::kReceive, Stream::kEncoderReceive, false, false),
+            BubbleClass::kPpOther);
+}
+
+// Collectives of an encoder beside the LLM. Its replicas are on other stages and blocks of ranks.
+TEST_F(ClassifyWaitTest, EncoderCollectives) {
+  using K = CollectiveKind;
+  const auto block = builder_.AddGroup(Group{"encoder tp", false, false, true, 0, 1, 0});
+  EXPECT_EQ(Of(K::kAllGather, block, Phase::kForward), BubbleClass::kTp);
+  const auto layers = builder_.AddGroup(Group{"encoder dp", true, true, true, 1, 0, 1});
+  const auto blocks = builder_.AddGroup(Group{"one stage", false, false, true, 0, 0, 1});
+  for (const std::int32_t group : {layers, blocks}) {
+    EXPECT_EQ(Of(K::kAllGather, group, Phase::kParameterSync), BubbleClass::kDpAllGather);
+    EXPECT_EQ(OfPlace(K::kReduceScatter, group, Phase::kGradientSync, false, true),
+              BubbleClass::kDpReduceScatter);
+  }
+  // Over all stages without a stride: the module says whose it is.
+  Operation op;
+  op.kind = OperationKind::kCollective;
+  op.stream = Stream::kDataParallel;
+  op.tag = MakeTag(1, 3, -1, Phase::kGradientSync);
+  op.work = builder_.AddCollectiveWork(K::kReduceScatter, 1, world_);
+  EXPECT_EQ(ClassifyWait(builder_.schedule(), op, false, true), BubbleClass::kDpReduceScatter);
+  op.tag.module = kLlmModule;
+  EXPECT_EQ(ClassifyWait(builder_.schedule(), op, false, true), BubbleClass::kPpCooldown);
 }
 
 TEST_F(ClassifyWaitTest, DataParallelCollectives) {
@@ -204,6 +230,30 @@ TEST(Bubbles, TailBelongsToTheLastOtherOperationThenToCoolDown) {
   const auto accounts = AccountsOf(builder.Take());
   EXPECT_EQ(accounts[0], Account(10, 0, {0, 20, 0, 70, 0, 0})) << Print(accounts[0]);
   EXPECT_EQ(accounts[1], Account(100, 0, {0, 0, 0, 0, 0, 0})) << Print(accounts[1]);
+}
+
+// An encoder kernel in the warm-up and one in the cool-down of a stage leave the rest of them.
+TEST(Bubbles, WhatEncodersLeaveOfABubbleKeepsItsName) {
+  ScheduleBuilder builder({1, 2, 1});
+  builder.schedule().modules = {{"llm", 1, false}, {"vit", 1, false, 2, 0, {}}};
+  const auto edge = builder.AddTransfer("edge", 0, 100);
+  builder.AddSend(0, Stream::kForwardSend, 1, 0, edge);
+  builder.AddSend(0, Stream::kEncoderSend, 1, 1, builder.AddTransfer("edge", 0, 400));
+  builder.AddKernel(1, MakeTag(1, 0, 0, Phase::kForward), 10);
+  const auto input = builder.AddReceive(1, Stream::kForwardReceive, 0, 0, edge);
+  builder.AddKernel(1, MakeTag(0, 0, 0, Phase::kForward), 50, {input});
+  const auto gradient =
+      builder.AddReceive(1, Stream::kEncoderReceive, 0, 1, builder.AddTransfer("edge", 0, 400));
+  builder.AddKernel(1, MakeTag(1, 0, 0, Phase::kBackward), 20, {gradient});
+  EXPECT_EQ(Print(AccountsOf(builder.schedule())[1]), Print(Account(80, 0, {0, 0, 90, 250, 0, 0})));
+  // Without pipelines it is part of the model's own pipeline.
+  builder.schedule().modules[1].pipelines = 0;
+  EXPECT_EQ(Print(AccountsOf(builder.schedule())[1]), Print(Account(80, 0, {0, 0, 0, 0, 340, 0})));
+  // Alone it has nobody's bubbles but its own.
+  Schedule alone = builder.schedule();
+  alone.modules[1].pipelines = 2;
+  for (Operation& op : alone.programs[1].operations) op.tag.module = 1;
+  EXPECT_EQ(Print(AccountsOf(alone)[1]), Print(Account(80, 0, {0, 0, 0, 0, 340, 0})));
 }
 
 TEST(Bubbles, OnlyEntriesOfComputeOperationsAreClassified) {

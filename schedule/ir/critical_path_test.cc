@@ -1,6 +1,8 @@
 #include "schedule/ir/critical_path.h"
 
 #include <map>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -29,7 +31,7 @@ Timeline RunOrDie(const Schedule& schedule) {
 }
 
 // The slow twin: the Schedule as one explicit graph, relaxed until nothing changes any more. Every
-// operation is a node; members of one collective over the pipeline share a node.
+// operation is a node; the programs that take part in one collective share a node.
 class ExplicitGraph {
  public:
   explicit ExplicitGraph(const Schedule& schedule) : schedule_(schedule) {
@@ -70,12 +72,25 @@ class ExplicitGraph {
     }
     const Transfer& transfer = schedule_.transfers[op.work];
     if (transfer.fixed.value() > 0 || transfer.bytes.value() == 0) return transfer.fixed.value();
-    return costs.SendCost(transfer.bytes, SameNode(schedule_, program.stage, op.peer_stage, 0, 0))
-        .latency.value();
+    const Program& peer = schedule_.programs[PeerProgram(schedule_, program, op)];
+    const bool same_node = FirstRankOf(schedule_, program) / schedule_.gpus_per_node ==
+                           FirstRankOf(schedule_, peer) / schedule_.gpus_per_node;
+    return costs.SendCost(transfer.bytes, same_node).latency.value();
+  }
+
+  // Stages and lanes with the same values form an instance of the group.
+  std::pair<int, int> Instance(const Group& group, const Program& program) const {
+    const int t = program.lane * LaneWidth(schedule_);
+    const int all_stages = group.pp_stride > 0 ? program.stage % group.pp_stride : 0;
+    int all_lanes = 0;
+    if (group.tp_block > 0) all_lanes = t / group.tp_block;
+    if (group.tp_stride > 0) all_lanes = t % group.tp_stride;
+    return {group.over_pp ? all_stages : program.stage, group.over_tp ? all_lanes : program.lane};
   }
 
   void AddNodes() {
-    std::map<std::pair<int, int>, std::size_t> shared;  // (group, how-many-th)
+    // (group, instance, how-many-th)
+    std::map<std::tuple<int, std::pair<int, int>, int>, std::size_t> shared;
     for (const Program& program : schedule_.programs) {
       std::map<int, int> issued;
       std::vector<std::size_t>& nodes = nodes_.emplace_back();
@@ -83,9 +98,8 @@ class ExplicitGraph {
         std::size_t node = durations_.size();
         if (op.kind == OperationKind::kCollective) {
           const int group = schedule_.collectives[op.work].group;
-          if (schedule_.groups[group].over_pp) {
-            node = shared.try_emplace({group, issued[group]++}, node).first->second;
-          }
+          const auto instance = Instance(schedule_.groups[group], program);
+          node = shared.try_emplace({group, instance, issued[group]++}, node).first->second;
         }
         if (node == durations_.size()) durations_.push_back(Duration(program, op));
         if (op.kind == OperationKind::kSend) sends_[op.message] = node;
@@ -168,8 +182,9 @@ TEST(CriticalPath, TimesScaleWithDurations) {
 }
 
 TEST(CriticalPath, EqualsTheLongestPathOfTheExplicitGraph) {
-  for (std::uint32_t seed = 0; seed < 300; ++seed) {
-    const Schedule schedule = RandomSchedule(seed).Build(20 + static_cast<int>(seed % 100));
+  for (std::uint32_t seed = 0; seed < 600; ++seed) {
+    const Schedule schedule =
+        RandomSchedule(seed, /*encoders=*/seed % 2 == 1).Build(20 + static_cast<int>(seed % 100));
     ASSERT_TRUE(Validate(schedule).ok()) << "seed " << seed << ": " << Validate(schedule);
     const auto expected = ExplicitGraph(schedule).Ends();
     const Timeline timeline = RunOrDie(schedule);
@@ -188,13 +203,14 @@ TEST(CriticalPath, EqualsTheLongestPathOfTheExplicitGraph) {
 }
 
 TEST(CriticalPath, AccountsAreThoseOfTheSpansAndAddUpToTheStep) {
-  for (std::uint32_t seed = 0; seed < 300; ++seed) {
-    const Schedule schedule = RandomSchedule(seed).Build(60);
+  for (std::uint32_t seed = 0; seed < 600; ++seed) {
+    const Schedule schedule = RandomSchedule(seed, /*encoders=*/seed % 2 == 1).Build(60);
     const Timeline timeline = RunOrDie(schedule);
     ASSERT_EQ(timeline.entities.size(), schedule.programs.size());
     std::size_t next = 0;
     for (const EntityAccount& entity : timeline.entities) {
-      const Program& program = schedule.programs[entity.stage];
+      const Program& program = schedule.programs[ProgramIndex(schedule, entity.stage, entity.lane)];
+      EXPECT_EQ(entity.rank, FirstRankOf(schedule, program));
       std::vector<Picoseconds> starts, ends;
       for (std::size_t i = 0; i < program.operations.size(); ++i, ++next) {
         starts.push_back(timeline.spans[next].start);
@@ -216,6 +232,44 @@ TEST(CriticalPath, EntitiesStandForAllGpusOfAStage) {
   EXPECT_EQ(timeline.entities[1].rank, 12);
   EXPECT_EQ(timeline.entities[1].stage, 1);
   EXPECT_EQ(timeline.entities[1].gpus, 12);
+}
+
+TEST(CriticalPath, EntitiesStandForAllGpusOfALane) {
+  ScheduleBuilder builder({3, 2, 4}, 2);
+  const Timeline timeline = RunOrDie(builder.Take());
+  ASSERT_EQ(timeline.entities.size(), 4u);
+  EXPECT_EQ(timeline.entities[3].rank, 14);
+  EXPECT_EQ(timeline.entities[3].stage, 1);
+  EXPECT_EQ(timeline.entities[3].lane, 1);
+  EXPECT_EQ(timeline.entities[3].gpus, 6);
+}
+
+// An encoder in lane 1 of stage 0 gives its output to both lanes of stage 1, whose LLM layer
+// gathers over the lanes.
+TEST(CriticalPath, LanesByHand) {
+  ScheduleBuilder builder({1, 2, 4}, 2);
+  builder.schedule().gpus_per_node = 4;
+  const auto edge = builder.AddTransfer("embeddings", 7, 0);
+  const auto tp = builder.AddCollectiveWork(CollectiveKind::kAllGather, 5,
+                                            builder.AddGroup("tp", false, false, true));
+  const Tag tag = PhaseTag(Phase::kForward);
+  const auto encoder = builder.AddKernel(builder.At(0, 1), tag, 100);
+  builder.AddSend(builder.At(0, 1), Stream::kEncoderSend, 0, 0, edge, {encoder}, 0);
+  builder.AddSend(builder.At(0, 1), Stream::kEncoderSend, 1, 1, edge, {encoder});
+  builder.AddReceive(builder.At(0, 0), Stream::kEncoderReceive, 0, 0, edge, {}, 1);
+  const auto receive = builder.AddReceive(builder.At(1, 1), Stream::kEncoderReceive, 0, 1, edge);
+  builder.AddCollective(builder.At(1, 0), Stream::kTensorParallel, tag, tp);
+  const auto gather =
+      builder.AddCollective(builder.At(1, 1), Stream::kTensorParallel, tag, tp, {receive});
+  builder.AddKernel(builder.At(1, 1), tag, 10, {gather});
+  const Schedule schedule = builder.Take();
+  ASSERT_TRUE(Validate(schedule).ok()) << Validate(schedule);
+  const Timeline timeline = RunOrDie(schedule);
+  ASSERT_EQ(timeline.spans.size(), 8u);
+  EXPECT_EQ(timeline.spans[0].end, Picoseconds(107));    // received in lane 0, in the same node
+  EXPECT_EQ(timeline.spans[3].end, Picoseconds(614));    // after the other message, between nodes
+  EXPECT_EQ(timeline.spans[4].start, Picoseconds(614));  // lane 0 of stage 1 waits for lane 1
+  EXPECT_EQ(timeline.step, Picoseconds(629));
 }
 
 // Collectives over the pipeline begin when the last member comes, and match by order of issue even

@@ -50,6 +50,8 @@ TEST_F(DescribeTest, CollectivesAndMessages) {
             "forward send activations to stage 3");
   EXPECT_EQ(Say(builder_.AddReceive(0, Stream::kBackwardReceive, 1, 1, edge)),
             "backward receive activations from stage 1");
+  EXPECT_EQ(Say(builder_.AddReceive(0, Stream::kEncoderReceive, 1, 2, edge, {}, 3)),
+            "backward receive activations from stage 1 lane 3");
 }
 
 // Broken schedules are described too, in the message that refuses them.
@@ -66,6 +68,8 @@ TEST(Names, StreamsAndKinds) {
   EXPECT_STREQ(ToString(Stream::kTensorParallel), "tensor_parallel");
   EXPECT_STREQ(ToString(Stream::kEncoderCommunication), "encoder_communication");
   EXPECT_STREQ(ToString(Stream::kBackwardReceive), "backward_receive");
+  EXPECT_STREQ(ToString(Stream::kEncoderSend), "encoder_send");
+  EXPECT_STREQ(ToString(Stream::kEncoderReceive), "encoder_receive");
   EXPECT_STREQ(ToString(static_cast<Stream>(99)), "invalid");
   EXPECT_STREQ(ToString(OperationKind::kReceive), "receive");
 }

@@ -16,6 +16,26 @@ Schedule World(int dp, int pp, int tp, int gpus_per_node) {
   return schedule;
 }
 
+// All extents of a group over these axes, with one lane per rank: what is not allowed there is not
+// allowed anywhere.
+std::vector<Group> AllGroups(const Parallelism& world, int axes) {
+  std::vector<Group> groups;
+  const Group group{"g", (axes & 1) != 0, (axes & 2) != 0, (axes & 4) != 0};
+  for (int p = 0; p <= (group.over_pp ? world.pp : 0); ++p) {
+    if (p > 0 && world.pp % p != 0) continue;
+    for (int b = 0; b <= (group.over_tp ? world.tp : 0); ++b) {
+      if (b > 0 && world.tp % b != 0) continue;
+      for (const bool block : {false, true}) {
+        if (block && b == 0) continue;
+        groups.push_back(group);
+        groups.back().pp_stride = p;
+        (block ? groups.back().tp_block : groups.back().tp_stride) = b;
+      }
+    }
+  }
+  return groups;
+}
+
 // By counting: ranks are put into groups by their coordinates on the axes the group is not over.
 GroupShape CountedShape(const Schedule& schedule, const Group& group) {
   const Parallelism& world = schedule.world;
@@ -24,8 +44,12 @@ GroupShape CountedShape(const Schedule& schedule, const Group& group) {
     const int t = rank % world.tp;
     const int d = rank / world.tp % world.dp;
     const int s = rank / world.tp / world.dp;
-    ++nodes[{group.over_pp ? 0 : s, group.over_dp ? 0 : d, group.over_tp ? 0 : t}]
-           [rank / schedule.gpus_per_node];
+    const int stage_class = group.pp_stride > 0 ? s % group.pp_stride : 0;
+    int tensor_class = 0;
+    if (group.tp_block > 0) tensor_class = t / group.tp_block;
+    if (group.tp_stride > 0) tensor_class = t % group.tp_stride;
+    ++nodes[{group.over_pp ? stage_class : s, group.over_dp ? 0 : d,
+             group.over_tp ? tensor_class : t}][rank / schedule.gpus_per_node];
   }
   GroupShape shape{0, world.gpus()};
   for (const auto& [key, by_node] : nodes) {
@@ -36,6 +60,19 @@ GroupShape CountedShape(const Schedule& schedule, const Group& group) {
     }
   }
   return shape;
+}
+
+void CompareWithCounting(Schedule schedule, int axes) {
+  schedule.lanes = schedule.world.tp;
+  const Parallelism& world = schedule.world;
+  for (const Group& group : AllGroups(world, axes)) {
+    const GroupShape expected = CountedShape(schedule, group);
+    const GroupShape actual = ShapeOf(schedule, group);
+    ASSERT_EQ(actual.ranks, expected.ranks);
+    ASSERT_EQ(actual.ranks_per_node, expected.ranks_per_node)
+        << world.dp << " " << world.pp << " " << world.tp << " " << schedule.gpus_per_node << " "
+        << axes << " " << group.pp_stride << " " << group.tp_block << " " << group.tp_stride;
+  }
 }
 
 TEST(ShapeOf, ThePapersLayout) {
@@ -52,6 +89,18 @@ TEST(ShapeOf, ThePapersLayout) {
   EXPECT_EQ(ShapeOf(schedule, {"self", false, false, false}).ranks, 1);
 }
 
+// An encoder of TP 2 in the layout above, on every second stage.
+TEST(ShapeOf, AnEncodersGroups) {
+  Schedule schedule = World(48, 8, 8, 8);
+  schedule.lanes = 4;
+  const GroupShape tp = ShapeOf(schedule, {"encoder tp", false, false, true, 0, 2, 0});
+  EXPECT_EQ(tp.ranks, 2);
+  EXPECT_EQ(tp.ranks_per_node, 2);
+  const GroupShape dp = ShapeOf(schedule, {"encoder dp", true, true, true, 2, 0, 2});
+  EXPECT_EQ(dp.ranks, 48 * 4 * 4);
+  EXPECT_EQ(dp.ranks_per_node, 4);
+}
+
 TEST(ShapeOf, UnevenNodesTakeTheWorst) {
   // Groups of 6 over nodes of 8: the second has 2 ranks in node 0 and 4 in node 1.
   const GroupShape shape = ShapeOf(World(4, 1, 6, 8), {"tp", false, false, true});
@@ -65,13 +114,7 @@ TEST(ShapeOf, EqualsCountingRankByRank) {
       for (int tp = 1; tp <= 4; ++tp) {
         for (const int gpus_per_node : {1, 2, 3, 4, 8, 100}) {
           for (int axes = 0; axes < 8; ++axes) {
-            const Schedule schedule = World(dp, pp, tp, gpus_per_node);
-            const Group group{"g", (axes & 1) != 0, (axes & 2) != 0, (axes & 4) != 0};
-            const GroupShape expected = CountedShape(schedule, group);
-            const GroupShape actual = ShapeOf(schedule, group);
-            ASSERT_EQ(actual.ranks, expected.ranks);
-            ASSERT_EQ(actual.ranks_per_node, expected.ranks_per_node)
-                << dp << " " << pp << " " << tp << " " << gpus_per_node << " " << axes;
+            CompareWithCounting(World(dp, pp, tp, gpus_per_node), axes);
           }
         }
       }
@@ -88,16 +131,12 @@ TEST(ShapeOf, EqualsCountingWhereItTakesAShortCut) {
                                    {2, 3, 100},
                                    {41, 5, 4},
                                    {6, 50, 7},
+                                   {1, 2, 120},
+                                   {2, 48, 4},
                                    {97, 1, 6}}) {
     for (const int gpus_per_node : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 72}) {
       for (int axes = 0; axes < 8; ++axes) {
-        const Schedule schedule = World(dp, pp, tp, gpus_per_node);
-        const Group group{"g", (axes & 1) != 0, (axes & 2) != 0, (axes & 4) != 0};
-        const GroupShape expected = CountedShape(schedule, group);
-        const GroupShape actual = ShapeOf(schedule, group);
-        ASSERT_EQ(actual.ranks, expected.ranks);
-        ASSERT_EQ(actual.ranks_per_node, expected.ranks_per_node)
-            << dp << " " << pp << " " << tp << " " << gpus_per_node << " " << axes;
+        CompareWithCounting(World(dp, pp, tp, gpus_per_node), axes);
       }
     }
   }
@@ -144,6 +183,47 @@ TEST(SharedNodesOf, EqualsCountingRankByRank) {
             ASSERT_EQ(actual.groups_agree, expected.groups_agree);
           }
         }
+      }
+    }
+  }
+}
+
+SharedNodes CountedBetweenLanes(const Schedule& schedule, int stage, int peer, int lane,
+                                int peer_lane) {
+  const int width = LaneWidth(schedule);
+  SharedNodes shared{false, true, true};
+  for (int d = 0; d < schedule.world.dp; ++d) {
+    const auto same = [&](int i) {
+      return RankOf(schedule.world, stage, d, lane * width + i) / schedule.gpus_per_node ==
+             RankOf(schedule.world, peer, d, peer_lane * width + i) / schedule.gpus_per_node;
+    };
+    for (int i = 0; i < width; ++i) {
+      EXPECT_EQ(same(i), SameNode(schedule, stage, peer, d, lane * width + i, peer_lane));
+      shared.any |= same(i);
+      shared.all &= same(i);
+      shared.groups_agree &= same(i) == same(0);
+    }
+  }
+  return shared;
+}
+
+TEST(SharedNodesOf, BetweenLanesEqualsCounting) {
+  for (const auto& [dp, pp, tp, lanes] :
+       {std::tuple{1, 3, 4, 2}, {3, 2, 4, 4}, {5, 2, 6, 2}, {2, 3, 6, 3}, {9, 2, 2, 2}}) {
+    for (int gpus_per_node = 1; gpus_per_node <= 30; ++gpus_per_node) {
+      Schedule schedule = World(dp, pp, tp, gpus_per_node);
+      schedule.lanes = lanes;
+      for (int at = 0; at < pp * pp * lanes * lanes; ++at) {
+        const int stage = at % pp, peer = at / pp % pp;
+        const int lane = at / pp / pp % lanes, peer_lane = at / pp / pp / lanes;
+        const SharedNodes expected = CountedBetweenLanes(schedule, stage, peer, lane, peer_lane);
+        const SharedNodes actual = SharedNodesOf(schedule, stage, peer, lane, peer_lane);
+        SCOPED_TRACE(::testing::Message()
+                     << dp << " " << tp << " " << lanes << " " << gpus_per_node << ": " << stage
+                     << "." << lane << " to " << peer << "." << peer_lane);
+        ASSERT_EQ(actual.any, expected.any);
+        ASSERT_EQ(actual.all, expected.all);
+        ASSERT_EQ(actual.groups_agree, expected.groups_agree);
       }
     }
   }

@@ -22,6 +22,7 @@ using testing::HandCosts;
 using ::testing::HasSubstr;
 using testing::OneForwardOneBackward;
 using testing::RandomSchedule;
+using testing::ScheduleBuilder;
 
 class SerializeTest : public ::testing::Test {
  protected:
@@ -79,7 +80,8 @@ void FillWithRandom(std::mt19937& random, Schedule& schedule) {
 TEST_F(SerializeTest, RoundTripOfRandomSchedulesIsExact) {
   std::mt19937 random(1);
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
-    Schedule schedule = RandomSchedule(seed).Build(80);
+    Schedule schedule = RandomSchedule(seed, /*encoders=*/seed % 2 == 1).Build(80);
+    schedule.modules.push_back({"vit", 3, true, 4, 2, {1, 5, 7}});
     FillWithRandom(random, schedule);
     const absl::StatusOr<Schedule> back = FromProto(ToProto(schedule));
     ASSERT_TRUE(back.ok()) << back.status();
@@ -91,6 +93,23 @@ TEST_F(SerializeTest, RoundTripOfRandomSchedulesIsExact) {
       EXPECT_EQ(*read, schedule) << name << ", seed " << seed;
     }
   }
+}
+
+// What files without lanes say is left out, so they are the same bytes as before there were lanes.
+TEST_F(SerializeTest, OneLaneIsLeftOut) {
+  const proto::Schedule one = ToProto(RandomSchedule(3).Build(200));
+  EXPECT_EQ(one.lanes(), 0);
+  std::string text;
+  ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(one, &text));
+  for (const char* field : {"lane", "pp_stride", "tp_block", "tp_stride", "pipelines", "skipped"}) {
+    EXPECT_THAT(text, ::testing::Not(HasSubstr(field)));
+  }
+  const absl::StatusOr<Schedule> back = FromProto(one);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->lanes, 1);
+  const proto::Schedule several = ToProto(ScheduleBuilder({1, 2, 4}, 2).Take());
+  EXPECT_EQ(several.lanes(), 2);
+  EXPECT_EQ(several.programs(3).lane(), 1);
 }
 
 TEST_F(SerializeTest, SameScheduleSameBytes) {
@@ -107,6 +126,9 @@ TEST(ProgramEquality, LooksAtDependenciesNotAtTheirPlaceInTheTable) {
   for (Operation& op : moved.operations) ++op.first_dependency;
   EXPECT_EQ(moved, program);
   moved.dependencies[1] ^= 1;
+  EXPECT_FALSE(moved == program);
+  moved = program;
+  moved.lane = 1;
   EXPECT_FALSE(moved == program);
   moved = program;
   moved.operations.pop_back();

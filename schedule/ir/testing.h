@@ -68,45 +68,44 @@ class ScheduleBuilder {
   Schedule Take() { return std::move(schedule_); }
   int At(int stage, int lane) const { return ProgramIndex(schedule_, stage, lane); }
 
-  std::uint32_t Add(int stage, Operation op, const std::vector<std::uint32_t>& dependencies) {
-    Program& program = schedule_.programs[stage];
-    op.first_dependency = static_cast<std::uint32_t>(program.dependencies.size());
+  std::uint32_t Add(int program, Operation op, const std::vector<std::uint32_t>& dependencies) {
+    Program& target = schedule_.programs[program];
+    op.first_dependency = static_cast<std::uint32_t>(target.dependencies.size());
     op.dependency_count = static_cast<std::uint32_t>(dependencies.size());
-    program.dependencies.insert(program.dependencies.end(), dependencies.begin(),
-                                dependencies.end());
-    program.operations.push_back(op);
-    return static_cast<std::uint32_t>(program.operations.size() - 1);
+    target.dependencies.insert(target.dependencies.end(), dependencies.begin(), dependencies.end());
+    target.operations.push_back(op);
+    return static_cast<std::uint32_t>(target.operations.size() - 1);
   }
 
-  std::uint32_t AddKernel(int stage, Tag tag, std::int64_t duration_ps,
+  std::uint32_t AddKernel(int program, Tag tag, std::int64_t duration_ps,
                           const std::vector<std::uint32_t>& dependencies = {}) {
     Operation op;
     op.tag = tag;
     op.work = FixedKernel(duration_ps);
-    return Add(stage, op, dependencies);
+    return Add(program, op, dependencies);
   }
 
-  std::uint32_t AddCollective(int stage, Stream stream, Tag tag, std::int32_t collective,
+  std::uint32_t AddCollective(int program, Stream stream, Tag tag, std::int32_t collective,
                               const std::vector<std::uint32_t>& dependencies = {}) {
     Operation op;
     op.kind = OperationKind::kCollective;
     op.stream = stream;
     op.tag = tag;
     op.work = collective;
-    return Add(stage, op, dependencies);
+    return Add(program, op, dependencies);
   }
 
   // `stream` says forward or backward; `peer` is the other side's stage.
-  std::uint32_t AddSend(int stage, Stream stream, int peer, int message, std::int32_t transfer,
+  std::uint32_t AddSend(int program, Stream stream, int peer, int message, std::int32_t transfer,
                         const std::vector<std::uint32_t>& dependencies = {}, int peer_lane = -1) {
-    return AddMessage(stage, OperationKind::kSend, stream, {peer, peer_lane}, message, transfer,
+    return AddMessage(program, OperationKind::kSend, stream, {peer, peer_lane}, message, transfer,
                       dependencies);
   }
-  std::uint32_t AddReceive(int stage, Stream stream, int peer, int message, std::int32_t transfer,
+  std::uint32_t AddReceive(int program, Stream stream, int peer, int message, std::int32_t transfer,
                            const std::vector<std::uint32_t>& dependencies = {},
                            int peer_lane = -1) {
-    return AddMessage(stage, OperationKind::kReceive, stream, {peer, peer_lane}, message, transfer,
-                      dependencies);
+    return AddMessage(program, OperationKind::kReceive, stream, {peer, peer_lane}, message,
+                      transfer, dependencies);
   }
 
   // The work tables. Each returns the index of an equal entry, added if need be.
@@ -140,7 +139,7 @@ class ScheduleBuilder {
     return static_cast<std::int32_t>(table.size() - 1);
   }
 
-  std::uint32_t AddMessage(int stage, OperationKind kind, Stream stream, Peer peer, int message,
+  std::uint32_t AddMessage(int program, OperationKind kind, Stream stream, Peer peer, int message,
                            std::int32_t transfer, const std::vector<std::uint32_t>& dependencies) {
     Operation op;
     op.kind = kind;
@@ -151,7 +150,7 @@ class ScheduleBuilder {
     op.message = message;
     const bool forward = stream == Stream::kForwardSend || stream == Stream::kForwardReceive;
     op.tag.phase = forward ? Phase::kForward : Phase::kBackward;
-    return Add(stage, op, dependencies);
+    return Add(program, op, dependencies);
   }
 
   Schedule schedule_;

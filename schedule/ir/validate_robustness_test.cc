@@ -24,12 +24,12 @@ class Mutator {
     Program& program = schedule.programs[random_() % schedule.programs.size()];
     if (program.operations.empty()) return;
     Operation& op = program.operations[random_() % program.operations.size()];
-    switch (random_() % 12) {
+    switch (random_() % 13) {
       case 0:
         op.kind = static_cast<OperationKind>(random_() % 5);
         break;
       case 1:
-        op.stream = static_cast<Stream>(random_() % 9);
+        op.stream = static_cast<Stream>(random_() % 11);
         break;
       case 2:
         op.work = Value();
@@ -58,6 +58,9 @@ class Mutator {
       case 10:
         std::swap(op, program.operations[random_() % program.operations.size()]);
         break;
+      case 11:
+        op.peer_lane = Value();
+        break;
       default:
         ChangeTables(schedule, program);
     }
@@ -72,8 +75,15 @@ class Mutator {
     return static_cast<std::int32_t>(random_() % 12) - 2;
   }
 
+  void ChangeGroup(Schedule& schedule) {
+    if (schedule.groups.empty()) return;
+    Group& group = schedule.groups[random_() % schedule.groups.size()];
+    const unsigned which = random_() % 3;
+    (which == 0 ? group.pp_stride : which == 1 ? group.tp_block : group.tp_stride) = Value();
+  }
+
   void ChangeTables(Schedule& schedule, Program& program) {
-    switch (random_() % 6) {
+    switch (random_() % 11) {
       case 0:
         schedule.world.dp = Value();
         break;
@@ -89,6 +99,21 @@ class Mutator {
       case 4:
         if (!schedule.collectives.empty()) schedule.collectives[0].group = Value();
         break;
+      case 5:
+        schedule.lanes = Value();
+        break;
+      case 6:
+        program.lane = Value();
+        break;
+      case 7:
+        if (!schedule.modules.empty()) schedule.modules[0].pipelines = Value();
+        break;
+      case 8:
+        if (!schedule.modules.empty()) schedule.modules[0].skipped_micro_batches = {Value()};
+        break;
+      case 9:
+        ChangeGroup(schedule);
+        break;
       default:
         if (program.dependencies.empty()) return;
         program.dependencies[random_() % program.dependencies.size()] =
@@ -103,8 +128,8 @@ TEST(ValidateRobustness, WhatIsAcceptedRunsToTheEnd) {
   const HandCosts costs;
   int accepted = 0, refused = 0;
   for (std::uint32_t seed = 0; seed < 3000; ++seed) {
-    Schedule schedule =
-        seed % 2 == 0 ? RandomSchedule(seed).Build(40) : OneForwardOneBackward(3, 3, 1, 2, 1);
+    Schedule schedule = seed % 2 == 0 ? RandomSchedule(seed, /*encoders=*/seed % 4 == 0).Build(40)
+                                      : OneForwardOneBackward(3, 3, 1, 2, 1);
     Mutator mutator(seed);
     for (std::uint32_t changes = seed % 3 + 1; changes > 0; --changes) mutator.Change(schedule);
     // Shapes of groups are counted rank by rank; that is not what is tested here.

@@ -177,7 +177,8 @@ std::string PlanText(const Report& report) {
   AppendOptimus(report, out);
   AppendPlans(optimus, out);
   AppendDropped(optimus, out);
-  AppendFact("\nsearch",
+  absl::StrAppend(&out, "\n");
+  AppendFact("search",
              absl::StrCat(optimus.plan.splits_evaluated, " splits scheduled, by ",
                           optimus.exhaustive ? "exhaustive" : "local", " search"),
              out);

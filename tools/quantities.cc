@@ -65,7 +65,7 @@ void AddStep(std::vector<Quantity>& all) {
                  OfEfficiency([](const Efficiency& e) { return 100 * e.mfu; })});
   all.push_back({"hfu_percent", "%", kOneDigit,
                  OfEfficiency([](const Efficiency& e) { return 100 * e.hfu; })});
-  all.push_back({"throughput_pflop_per_s", "PFLOP/s", kOneDigit,
+  all.push_back({"throughput_pflop_per_s", "PFLOP/s", kTwoDigits,
                  OfEfficiency([](const Efficiency& e) { return e.aggregate_pflops_per_s; })});
   all.push_back({"model_flops", "FLOP", kScientific,
                  OfEfficiency([](const Efficiency& e) { return e.model_flops; })});

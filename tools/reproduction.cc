@@ -140,18 +140,31 @@ std::vector<std::string> Reproducer::FittedOn(const PaperFigure& figure,
   return fitted;
 }
 
+// Whether the table lists the experiment of `entry` by the method of `other` before `entry`.
+bool ComesBefore(const PaperTable& table, const PaperCase* other, const PaperCase& entry) {
+  if (other == nullptr) return false;
+  for (const PaperCase& listed : table.cases) {
+    if (&listed == &entry) return false;
+    if (listed.experiment == entry.experiment && listed.method == other->method) return true;
+  }
+  return false;
+}
+
 absl::Status Reproducer::AddRow(const PaperCase& entry, const Wanted& wanted,
                                 ReproducedTable& table) {
   const PaperRun* reference = nullptr;
   const std::string method = ReferenceMethod(wanted.quantity);
   if (!method.empty()) {
     const PaperCase* other = data_.Find(entry.experiment, FindMethod(method));
+    // Of two methods, the later one is compared with the earlier; a published figure always is.
+    if (wanted.figure == nullptr && !ComesBefore(*table.table, other, entry)) {
+      return absl::OkStatus();
+    }
     if (other != nullptr) {
       OPTIMUS_ASSIGN_OR_RETURN(reference, RunOf(*other));
     }
   }
   OPTIMUS_ASSIGN_OR_RETURN(const PaperRun* run, RunOf(entry));
-  if (reference == run && wanted.figure == nullptr) return absl::OkStatus();  // itself
   const std::optional<double> simulated = Evaluate(wanted.quantity, *run, reference);
   if (!simulated && wanted.figure == nullptr) return absl::OkStatus();
   if (!simulated) {

@@ -23,7 +23,7 @@ FlatStage Flatten(const StageWork& work, const std::vector<EncoderSync::Bucket>&
     flat.duration = op.duration.value();
     flat.dependency = LatestOther(work, op);
     flat.part = static_cast<std::uint32_t>(op.input_part + 1);
-    flat.gather = gathers.empty() ? 0 : static_cast<std::uint32_t>(BucketOf(gathers, op.layer) + 1);
+    flat.gather = static_cast<std::uint32_t>(BucketOf(gathers, op.layer) + 1);
     flat.resource = static_cast<std::uint32_t>(op.resource);
   }
   for (const std::uint32_t output : work.outputs) stage.outputs.push_back(output + 1);
@@ -41,8 +41,8 @@ std::vector<TailOp> TailOf(const StageWork& work,
     const auto resource = static_cast<std::size_t>(work.ops[i].resource);
     const auto end = static_cast<std::uint32_t>(i + 1);
     last[buckets][resource] = end;
-    if (buckets == 0) continue;
-    last[static_cast<std::size_t>(BucketOf(reductions, work.ops[i].layer))][resource] = end;
+    const std::int32_t bucket = BucketOf(reductions, work.ops[i].layer);
+    if (bucket >= 0) last[static_cast<std::size_t>(bucket)][resource] = end;
   }
   std::vector<TailOp> tail;
   std::int64_t after = 0;

@@ -1,6 +1,7 @@
 #pragma once
 // Idle slots of a lane and the bookkeeping of what encoders have taken of them. Lists of slots are
-// sorted, disjoint and hold no empty slot. Slots touch only where an op of no length is between them.
+// sorted, disjoint and hold no empty slot. Slots touch only where an op of no length is between
+// them.
 
 #include <cstdint>
 #include <vector>
@@ -30,8 +31,8 @@ std::int32_t LaneIndex(const Problem& problem, std::int32_t stage, std::int32_t 
 Slots Intersect(const Slots& a, const Slots& b);
 LaneSlots Intersect(const LaneSlots& a, const LaneSlots& b);
 
-// What is left of `slots` without `taken` (sorted by start and end, disjoint). An empty one cuts its
-// slot in two, because nothing may run across it.
+// What is left of `slots` without `taken` (sorted by start and end, disjoint). An empty one cuts
+// its slot in two, because nothing may run across it.
 Slots Subtract(const Slots& slots, absl::Span<const Interval> taken);
 
 // The slots that all lanes of a pipeline's stage have free.

@@ -87,18 +87,12 @@ BackwardEnds EndsOf(const EncoderWork& encoder, const PlacedEncoder& placed, Pic
 
 std::int32_t BucketOf(const std::vector<EncoderSync::Bucket>& buckets, std::int16_t layer) {
   const int order = LayerOrder(layer);
-  std::int32_t nearest = -1;
-  int distance = std::numeric_limits<int>::max();
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    const int below = LayerOrder(buckets[b].first_layer) - order;
-    const int above = order - LayerOrder(buckets[b].last_layer);
-    const int away = std::max({below, above, 0});
-    if (away < distance) {
-      distance = away;
-      nearest = static_cast<std::int32_t>(b);
+    if (LayerOrder(buckets[b].first_layer) <= order && order <= LayerOrder(buckets[b].last_layer)) {
+      return static_cast<std::int32_t>(b);
     }
   }
-  return nearest;
+  return -1;
 }
 
 std::vector<std::vector<std::vector<Interval>>> PlaceGathers(const Problem& problem) {

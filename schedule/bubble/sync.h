@@ -12,8 +12,8 @@
 
 namespace optimus::bubble {
 
-// The bucket that holds `layer` (the projector counts as the last layer, embeddings as the first);
-// -1 where there is none. Layers that no bucket names belong to the nearest one.
+// The bucket that holds `layer` (the projector counts as the last layer); -1 where none does, as
+// for the layers of a frozen encoder: they are neither gathered nor reduced.
 std::int32_t BucketOf(const std::vector<EncoderSync::Bucket>& buckets, std::int16_t layer);
 
 // Gathers of all encoders, by encoder, encoder stage and bucket, from the start of the step.

@@ -59,8 +59,8 @@ class SyncWriter {
         group_(step::Intern(tables.groups, group)),
         shape_(ir::ShapeOf(tables, group)) {}
 
-  std::vector<Bucket> Buckets(const std::vector<Part>& parts, CollectiveKind kind,
-                              const char* name, int bytes_per_parameter) {
+  std::vector<Bucket> Buckets(const std::vector<Part>& parts, CollectiveKind kind, const char* name,
+                              int bytes_per_parameter) {
     std::vector<Bucket> buckets;
     for (const Part& part : parts) {
       const CollectiveWork work = {kind, name, Bytes(part.parameters * bytes_per_parameter)};

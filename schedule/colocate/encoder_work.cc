@@ -123,10 +123,10 @@ void PriceMessages(const EncoderContext& context, const step::Module& module, in
     for (int stage = first; stage + 1 < first + stages; ++stage) {
       Picoseconds forward, backward;
       for (int lane = 0; lane < tables.lanes; ++lane) {
-        forward = std::max(forward, MessageTime(tables, context.costs, part, stage, lane,
-                                                stage + 1, lane));
-        backward = std::max(backward, MessageTime(tables, context.costs, part, stage + 1, lane,
-                                                  stage, lane));
+        forward = std::max(forward,
+                           MessageTime(tables, context.costs, part, stage, lane, stage + 1, lane));
+        backward = std::max(backward,
+                            MessageTime(tables, context.costs, part, stage + 1, lane, stage, lane));
       }
       work.forward_hop.push_back(forward);
       work.backward_hop.push_back(backward);

@@ -1,6 +1,6 @@
 #pragma once
-// The LLM of an experiment without its encoders, as a step of its own, and what the bubble scheduler
-// wants to know about it.
+// The LLM of an experiment without its encoders, as a step of its own, and what the bubble
+// scheduler wants to know about it.
 
 #include <vector>
 
@@ -14,9 +14,9 @@ namespace optimus::colocate {
 
 struct LlmStep {
   step::Plan::WarmUp warm_up = step::Plan::MEGATRON;
-  step::Step step;            // encoders removed, strategy PIPELINE
-  ir::Timeline timeline;      // contention-free; spans of all operations
-  bubble::LlmTimeline llm;    // what is idle in it
+  step::Step step;          // encoders removed, strategy PIPELINE
+  ir::Timeline timeline;    // contention-free; spans of all operations
+  bubble::LlmTimeline llm;  // what is idle in it
 };
 
 // One entry per warm-up to try: both for BEST, else the plan's. Errors as BuildStep.

@@ -38,8 +38,7 @@ std::vector<LanePair> LanePairs(const ir::Schedule& schedule, const planner::Enc
 Picoseconds MessageTime(const ir::Schedule& schedule, const CostModel& costs, Bytes bytes,
                         std::int32_t stage, std::int32_t lane, std::int32_t peer_stage,
                         std::int32_t peer_lane) {
-  return UncontendedTime(costs,
-                         CostOf(schedule, costs, bytes, stage, lane, peer_stage, peer_lane));
+  return UncontendedTime(costs, CostOf(schedule, costs, bytes, stage, lane, peer_stage, peer_lane));
 }
 
 Picoseconds TimeToLlm(const ir::Schedule& schedule, const CostModel& costs,

@@ -1,1 +1,99 @@
 #include "schedule/colocate/optimus.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "schedule/colocate/emit.h"
+#include "schedule/colocate/search.h"
+#include "schedule/step/check.h"
+
+namespace optimus::colocate {
+namespace {
+
+// Everything that planning makes.
+struct Planning {
+  step::Experiment experiment;  // defaults filled in
+  std::vector<LlmStep> llms;
+  step::Stack stack;
+  step::Optimus::Scheduler scheduler = step::Optimus::PAPER;
+  SearchResult search;
+
+  EncoderContext context(const hw::ProfileCostModel& costs) const {
+    return {experiment, stack, costs, scheduler};
+  }
+};
+
+absl::Status CheckSplits(const step::Experiment& experiment, const step::Stack& stack) {
+  const auto& plans = experiment.plan().optimus().encoder_plans();
+  int given = 0;
+  for (int k = 0; k < plans.size(); ++k) {
+    const auto& split = plans[k].split();
+    if (split.empty()) continue;
+    ++given;
+    const step::Plan& llm = experiment.plan();
+    const ir::Parallelism world = {llm.data_parallel(), llm.pipeline_parallel(),
+                                   llm.tensor_parallel()};
+    const auto micro_batches =
+        static_cast<std::int32_t>(MicroBatchesWithInput(experiment, k).size());
+    const absl::Status status = planner::ValidateSplit(
+        {split.begin(), split.end()}, micro_batches,
+        planner::PipelinesOf({plans[k].pipeline_parallel(), plans[k].tensor_parallel()}, world));
+    if (status.ok()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("plan.optimus.encoder_plans[", k,
+                                                   "].split: ", std::string(status.message()), " (",
+                                                   stack.modules[k + 1].name, ")"));
+  }
+  if (given == 0 || given == plans.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("plan.optimus.encoder_plans: ", given, " of ", plans.size(),
+                   " have a split; give one to every encoder or to none"));
+}
+
+absl::StatusOr<Planning> MakePlanning(const step::Experiment& experiment,
+                                      const hw::ProfileCostModel& costs,
+                                      const PlanOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  Planning planning;
+  planning.experiment = experiment;
+  step::FillDefaults(planning.experiment);
+  OPTIMUS_RETURN_IF_ERROR(step::CheckExperiment(planning.experiment));
+  if (planning.experiment.plan().strategy() != step::Plan::OPTIMUS) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "plan.strategy: is ", step::Plan::Strategy_Name(planning.experiment.plan().strategy()),
+        "; only OPTIMUS plans encoders beside the LLM"));
+  }
+  planning.scheduler = options.scheduler.value_or(planning.experiment.plan().optimus().scheduler());
+  OPTIMUS_ASSIGN_OR_RETURN(planning.llms, BuildLlmSteps(planning.experiment, costs));
+  OPTIMUS_ASSIGN_OR_RETURN(planning.stack, EncoderStack(planning.experiment));
+  OPTIMUS_RETURN_IF_ERROR(CheckSplits(planning.experiment, planning.stack));
+  OPTIMUS_ASSIGN_OR_RETURN(planning.search,
+                           SearchPlans(planning.context(costs), planning.llms, options.exhaustive));
+  planning.search.plan.planning_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return planning;
+}
+
+}  // namespace
+
+absl::StatusOr<OptimusPlan> PlanOptimus(const step::Experiment& experiment,
+                                        const hw::ProfileCostModel& costs,
+                                        const PlanOptions& options) {
+  OPTIMUS_ASSIGN_OR_RETURN(Planning planning, MakePlanning(experiment, costs, options));
+  return std::move(planning.search.plan);
+}
+
+absl::StatusOr<OptimusStep> BuildOptimusStep(const step::Experiment& experiment,
+                                             const hw::ProfileCostModel& costs,
+                                             const PlanOptions& options) {
+  OPTIMUS_ASSIGN_OR_RETURN(Planning planning, MakePlanning(experiment, costs, options));
+  const BestPlan& best = planning.search.best;
+  OptimusStep result;
+  OPTIMUS_ASSIGN_OR_RETURN(
+      result.step, EmitStep(planning.context(costs), std::move(planning.llms[best.llm]), best));
+  result.plan = std::move(planning.search.plan);
+  return result;
+}
+
+}  // namespace optimus::colocate

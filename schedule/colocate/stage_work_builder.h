@@ -54,7 +54,7 @@ class StageWorkBuilder {
   int slices_;
   bool by_slice_;
   int input_parts_ = 0;
-  bool joined_ = false;  // the last block was for all slices: there is one output
+  bool joined_ = false;                // the last block was for all slices: there is one output
   std::vector<std::int64_t> outputs_;  // by slice; -1: nothing was done for it yet. One chain: one
   bubble::StageWork work_;
 };

@@ -1,0 +1,35 @@
+#pragma once
+// The model planner (the paper's Algorithm 1): every combination of encoder plans that fits in
+// memory, with every warm-up of the LLM, goes through the bubble scheduler.
+//
+// Several encoders would multiply their plans, so they are planned one after the other, the largest
+// first: the next one takes its plan in what the best plans of those before it leave.
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "schedule/bubble/result.h"
+#include "schedule/colocate/encoder_work.h"
+#include "schedule/colocate/llm_step.h"
+#include "schedule/colocate/optimus.h"
+#include "schedule/colocate/planned.h"
+
+namespace optimus::colocate {
+
+// The best plan, with the times of every operation.
+struct BestPlan {
+  std::size_t llm = 0;                   // index of the LlmStep
+  std::vector<PlannedEncoder> encoders;  // in the order in which they were scheduled
+  bubble::Result result;                 // likewise
+};
+
+struct SearchResult {
+  OptimusPlan plan;  // planning_seconds is not filled in
+  BestPlan best;
+};
+
+// Errors as PlanOptimus.
+absl::StatusOr<SearchResult> SearchPlans(const EncoderContext& context,
+                                         const std::vector<LlmStep>& llms, bool exhaustive);
+
+}  // namespace optimus::colocate

@@ -79,6 +79,19 @@ class Fluid {
     }
   }
 
+  // Before this no forward of the encoder can start on its stage p: all its ops wait for gathers.
+  static Ps FirstGathered(const EncoderWork& encoder, std::size_t p,
+                          const std::vector<Interval>& gathers) {
+    Ps first = encoder.forward[p].ops.empty() ? 0 : kForever;
+    for (const WorkOp& op : encoder.forward[p].ops) {
+      const std::int32_t bucket =
+          gathers.empty() ? -1 : BucketOf(encoder.sync.gathers[p], op.layer);
+      if (bucket < 0) return 0;
+      first = std::min(first, gathers[static_cast<std::size_t>(bucket)].end.value());
+    }
+    return first;
+  }
+
   // Lane time before the first gather has ended, where every encoder waits for one.
   Ps LostToGathers() const {
     const auto gathers = PlaceGathers(problem_);
@@ -86,9 +99,8 @@ class Fluid {
     for (std::size_t d = 0; d < problem_.llm.stages.size(); ++d) {
       Ps first = kForever;
       for (std::size_t e = 0; e < problem_.encoders.size(); ++e) {
-        const std::size_t stages = gathers[e].size();
-        const auto& stage = gathers[e][d % stages];
-        first = std::min(first, stage.empty() ? 0 : stage.front().end.value());
+        const std::size_t p = d % gathers[e].size();
+        first = std::min(first, FirstGathered(problem_.encoders[e], p, gathers[e][p]));
       }
       if (first < kForever) lost += first * problem_.lanes;
     }

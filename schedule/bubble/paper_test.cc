@@ -99,9 +99,9 @@ void CompareWithTwin(std::int32_t encoders, std::int32_t most, std::uint64_t see
   EXPECT_GT(moved_backward, static_cast<int>(seeds / 20));
 }
 
-TEST(PaperTwin, OneEncoder) { CompareWithTwin(1, 6, 400, false); }
-TEST(PaperTwin, OneEncoderAllSplits) { CompareWithTwin(1, 5, 150, true); }
-TEST(PaperTwin, TwoEncoders) { CompareWithTwin(2, 4, 150, false); }
+TEST(PaperTwin, OneEncoder) { CompareWithTwin(1, 6, 800, false); }
+TEST(PaperTwin, OneEncoderAllSplits) { CompareWithTwin(1, 5, 300, true); }
+TEST(PaperTwin, TwoEncoders) { CompareWithTwin(2, 4, 400, false); }
 
 TEST(Paper, AllSplitsAreNeverWorseThanLocalSearch) {
   for (std::uint64_t seed = 1000; seed < 1300; ++seed) {

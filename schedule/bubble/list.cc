@@ -20,17 +20,6 @@
 namespace optimus::bubble {
 namespace {
 
-constexpr ListVariant kForwardVariants[] = {
-    {OpOrder::kChainsOuter, true, false, 0},
-    {OpOrder::kLayersOuter, true, false, 0},
-    {OpOrder::kLongestTail, false, false, 0},
-};
-constexpr ListVariant kBackwardVariants[] = {
-    {OpOrder::kChainsOuter, true, false, 0},
-    {OpOrder::kLayersOuter, true, false, 0},
-    {OpOrder::kLongestTail, false, false, 0},
-};
-
 class Lister {
  public:
   Lister(const Problem& problem, const SearchOptions& options)
@@ -71,7 +60,7 @@ class Lister {
       const std::int32_t most =
           e < options_.most_micro_batches.size() ? options_.most_micro_batches[e] : 0;
       encoders_[e].Assign(free, split, most, shift_, card_free);
-      shift_ = std::max(shift_, encoders_[e].PlaceForward(free, kForwardVariants));
+      shift_ = std::max(shift_, encoders_[e].PlaceForward(free, shift_));
       encoders_[e].Occupy(Direction::kForward, free);
     }
     for (std::size_t e = 0; e < encoders_.size(); ++e) {
@@ -92,7 +81,7 @@ class Lister {
   void PlaceBackward() {
     std::vector<Picoseconds> card_free = LlmReductionEnds(problem_);
     for (ListEncoder& encoder : encoders_) {
-      encoder.PlaceBackward(lanes_, kBackwardVariants, card_free);
+      encoder.PlaceBackward(lanes_, card_free);
       encoder.Occupy(Direction::kBackward, lanes_);
     }
   }

@@ -1,7 +1,7 @@
 #include "schedule/bubble/list_encoder.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <utility>
 
 #include "schedule/bubble/sync.h"
@@ -25,6 +25,23 @@ struct Cursor {
     return start;
   }
 };
+
+// Tried in this order by each pipeline that decides the length of the step.
+constexpr ListVariant kVariants[] = {
+    {OpOrder::kChainsOuter, OpOrder::kLayersOuter, true, true},
+    {OpOrder::kChainsOuter, OpOrder::kPairsOuter, true, false},
+    {OpOrder::kChainsOuter, OpOrder::kLayersOuter, true, false},
+    {OpOrder::kChainsOuter, OpOrder::kChainsOuter, true, true},
+};
+
+void Latest(const std::vector<std::vector<Picoseconds>>& other,
+            std::vector<std::vector<Picoseconds>>& times) {
+  for (std::size_t p = 0; p < times.size(); ++p) {
+    for (std::size_t b = 0; b < times[p].size(); ++b) {
+      times[p][b] = std::max(times[p][b], other[p][b]);
+    }
+  }
+}
 
 template <class PerOp>
 void ForEachOp(const std::vector<StageWork>& works, const PerOp& per_op) {
@@ -143,15 +160,29 @@ std::vector<ListJob> ListEncoder::JobsOf(std::size_t pipeline, Direction directi
   return jobs;
 }
 
-bool ListEncoder::RunAll(const std::vector<View>& views, Direction direction,
-                         const ListVariant& variant, std::vector<ListPlacement>& placements) {
-  placements.resize(views.size());
-  for (std::size_t j = 0; j < views.size(); ++j) {
-    const bool placed = engine_.Run(GraphOf(direction), views[j].view, JobsOf(j, direction),
-                                    variant, placements[j]);
-    if (!placed) return false;
+Ps ListEncoder::PlaceAll(const std::vector<View>& views, Direction direction, Ps floor,
+                         absl::FunctionRef<Ps(const ListPlacement&)> cost,
+                         std::vector<ListPlacement>& best) {
+  const std::size_t pipelines = views.size();
+  std::vector<std::size_t> tried(pipelines, 0);
+  std::vector<Ps> costs(pipelines, kForever);
+  best.assign(pipelines, {});
+  ListPlacement placement;
+  const auto try_next = [&](std::size_t j) {
+    engine_.Run(GraphOf(direction), views[j].view, JobsOf(j, direction), kVariants[tried[j]++],
+                placement);
+    const Ps now = cost(placement);
+    if (now >= costs[j]) return;
+    costs[j] = now;
+    std::swap(best[j], placement);
+  };
+  for (std::size_t j = 0; j < pipelines; ++j) try_next(j);
+  while (true) {
+    const auto costliest = std::max_element(costs.begin(), costs.end());
+    const auto j = static_cast<std::size_t>(costliest - costs.begin());
+    if (*costliest <= floor || tried[j] == std::size(kVariants)) return *costliest;
+    try_next(j);
   }
-  return true;
 }
 
 // Every op starts at or after the start of the step, and after its parameters are gathered.
@@ -165,21 +196,11 @@ Ps ListEncoder::ShiftFor(const ListPlacement& mirrored) const {
   return shift;
 }
 
-Ps ListEncoder::PlaceForward(const Lanes& lanes, absl::Span<const ListVariant> variants) {
+Ps ListEncoder::PlaceForward(const Lanes& lanes, Ps least_shift) {
   const std::vector<View> views = ViewsOf(lanes, Direction::kForward, true);
-  std::vector<ListPlacement> best, placements;
-  Ps least = kForever;
-  for (const ListVariant& variant : variants) {
-    if (!RunAll(views, Direction::kForward, variant, placements)) continue;
-    Ps shift = 0;
-    for (const ListPlacement& placement : placements) {
-      shift = std::max(shift, ShiftFor(placement));
-    }
-    if (shift < least) {
-      least = shift;
-      std::swap(best, placements);
-    }
-  }
+  std::vector<ListPlacement> best;
+  const auto cost = [this](const ListPlacement& placement) { return ShiftFor(placement); };
+  const Ps shift = PlaceAll(views, Direction::kForward, least_shift, cost, best);
   forward_.clear();
   for (ListPlacement& placement : best) {
     Times& times = forward_.emplace_back();
@@ -189,7 +210,7 @@ Ps ListEncoder::PlaceForward(const Lanes& lanes, absl::Span<const ListVariant> v
     }
     times.sequence.assign(placement.sequence.rbegin(), placement.sequence.rend());
   }
-  return least;
+  return shift;
 }
 
 void ListEncoder::MoveForwardEarly(const Lanes& lanes, Ps shift) {
@@ -215,52 +236,48 @@ void ListEncoder::MoveEarly(const View& view, Ps shift, Times& times) const {
   }
 }
 
-// The end of the step before the optimizer, with the reductions of this encoder.
-Ps ListEncoder::EndOf(const std::vector<ListPlacement>& placements,
-                      std::vector<Picoseconds>& card_free) const {
-  std::vector<std::vector<Picoseconds>> ready;
+ListEncoder::Ready ListEncoder::ReadyOf(const ListPlacement& placement) const {
+  Ready ready;
   for (std::size_t p = 0; p < static_cast<std::size_t>(backward_graph_.stages); ++p) {
     ready.emplace_back(p < work_.sync.reductions.size() ? work_.sync.reductions[p].size() : 0);
   }
-  Ps end = 0;
-  for (const ListPlacement& placement : placements) {
-    end = std::max(end, placement.end);
-    for (std::size_t id = 0; id < placement.start.size(); ++id) {
-      const std::size_t node = id % backward_graph_.nodes;
-      if (reduction_[node] < 0) continue;
-      const Picoseconds done(placement.start[id] + backward_graph_.duration[node]);
-      Picoseconds& bucket =
-          ready[backward_graph_.resource[node] / 2U][static_cast<std::size_t>(reduction_[node])];
-      bucket = std::max(bucket, done);
-    }
+  for (std::size_t id = 0; id < placement.start.size(); ++id) {
+    const std::size_t node = id % backward_graph_.nodes;
+    if (reduction_[node] < 0) continue;
+    const Picoseconds done(placement.start[id] + backward_graph_.duration[node]);
+    Picoseconds& bucket =
+        ready[backward_graph_.resource[node] / 2U][static_cast<std::size_t>(reduction_[node])];
+    bucket = std::max(bucket, done);
   }
-  PlaceReductions(work_, ready, card_free);
-  for (const Picoseconds free : card_free) end = std::max(end, free.value());
-  return end;
+  return ready;
 }
 
-Ps ListEncoder::PlaceBackward(const Lanes& lanes, absl::Span<const ListVariant> variants,
-                              std::vector<Picoseconds>& card_free) {
+// When the network cards are done.
+Ps ListEncoder::EndOf(const Ready& ready, std::vector<Picoseconds>& card_free) const {
+  PlaceReductions(work_, ready, card_free);
+  return std::max_element(card_free.begin(), card_free.end())->value();
+}
+
+Ps ListEncoder::PlaceBackward(const Lanes& lanes, std::vector<Picoseconds>& card_free) {
   const std::vector<View> views = ViewsOf(lanes, Direction::kBackward, false);
-  std::vector<ListPlacement> best, placements;
-  std::vector<Picoseconds> best_free;
-  Ps least = kForever;
-  for (const ListVariant& variant : variants) {
-    if (!RunAll(views, Direction::kBackward, variant, placements)) continue;
+  const Ready none = ReadyOf({});
+  // A bucket waits for the last of all pipelines, so the end with all of them is the latest of the
+  // ends with each of them alone.
+  const auto cost = [&](const ListPlacement& placement) {
     std::vector<Picoseconds> free = card_free;
-    const Ps end = EndOf(placements, free);
-    if (end < least) {
-      least = end;
-      std::swap(best, placements);
-      std::swap(best_free, free);
-    }
-  }
-  card_free = std::move(best_free);
+    return std::max(placement.end, EndOf(ReadyOf(placement), free));
+  };
+  std::vector<Picoseconds> free = card_free;
+  std::vector<ListPlacement> best;
+  const Ps end = PlaceAll(views, Direction::kBackward, EndOf(none, free), cost, best);
+  Ready ready = none;
+  for (const ListPlacement& placement : best) Latest(ReadyOf(placement), ready);
+  EndOf(ready, card_free);
   backward_.clear();
   for (ListPlacement& placement : best) {
     backward_.push_back({std::move(placement.start), std::move(placement.sequence)});
   }
-  return least;
+  return end;
 }
 
 void ListEncoder::Occupy(Direction direction, Lanes& lanes) const {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "absl/functional/function_ref.h"
 #include "schedule/bubble/list_assign.h"
 #include "schedule/bubble/list_engine.h"
 #include "schedule/bubble/list_graph.h"
@@ -27,14 +27,14 @@ class ListEncoder {
   // least_shift: of the LLM; card_free: by LLM stage, when the network cards are free.
   void Assign(const Lanes& lanes, const planner::Split& split, std::int32_t most, Ps least_shift,
               const std::vector<Picoseconds>& card_free);
-  // As late as the deadlines allow. Returns the shift of the LLM that this needs.
-  Ps PlaceForward(const Lanes& lanes, absl::Span<const ListVariant> variants);
+  // As late as the deadlines allow. Returns the shift of the LLM that this needs; anything up to
+  // least_shift is as good.
+  Ps PlaceForward(const Lanes& lanes, Ps least_shift);
   // The same ops in the same order as early as the shift allows, none later than before.
   void MoveForwardEarly(const Lanes& lanes, Ps shift);
   // Returns the end of the step before the optimizer, as far as this encoder decides it.
   // card_free: moved on by its reductions.
-  Ps PlaceBackward(const Lanes& lanes, absl::Span<const ListVariant> variants,
-                   std::vector<Picoseconds>& card_free);
+  Ps PlaceBackward(const Lanes& lanes, std::vector<Picoseconds>& card_free);
   // Takes what is placed in this direction out of `lanes`.
   void Occupy(Direction direction, Lanes& lanes) const;
   // The splits and starts of ops; the LLM starts later by `shift`.
@@ -57,11 +57,16 @@ class ListEncoder {
   std::vector<Ps> ReleasesOf(std::size_t pipeline, Direction direction) const;
   std::vector<FluidPipeline> FluidOf(const std::vector<View>& views, Direction direction) const;
   std::vector<ListJob> JobsOf(std::size_t pipeline, Direction direction) const;
-  bool RunAll(const std::vector<View>& views, Direction direction, const ListVariant& variant,
-              std::vector<ListPlacement>& placements);
+  // The least cost of the costliest pipeline: that one tries the next variant as long as this helps
+  // and its cost is above `floor`. Pipelines share no lane, so each may have a variant of its own.
+  Ps PlaceAll(const std::vector<View>& views, Direction direction, Ps floor,
+              absl::FunctionRef<Ps(const ListPlacement&)> cost, std::vector<ListPlacement>& best);
   Ps ShiftFor(const ListPlacement& mirrored) const;
   void MoveEarly(const View& view, Ps shift, Times& times) const;
-  Ps EndOf(const std::vector<ListPlacement>& placements, std::vector<Picoseconds>& card_free) const;
+  // ready: by encoder stage and bucket, as PlaceReductions takes it.
+  using Ready = std::vector<std::vector<Picoseconds>>;
+  Ready ReadyOf(const ListPlacement& placement) const;
+  Ps EndOf(const Ready& ready, std::vector<Picoseconds>& card_free) const;
   const WorkGraph& GraphOf(Direction direction) const {
     return direction == Direction::kForward ? forward_graph_ : backward_graph_;
   }

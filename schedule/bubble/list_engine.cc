@@ -5,7 +5,7 @@
 
 namespace optimus::bubble {
 
-bool ListEngine::Run(const WorkGraph& graph, const PipelineView& view,
+void ListEngine::Run(const WorkGraph& graph, const PipelineView& view,
                      absl::Span<const ListJob> jobs, const ListVariant& variant,
                      ListPlacement& placement) {
   placement_ = &placement;
@@ -28,7 +28,6 @@ bool ListEngine::Run(const WorkGraph& graph, const PipelineView& view,
       server.touched = false;
     }
   }
-  return placement.sequence.size() == placement.start.size();
 }
 
 void ListEngine::Begin(const WorkGraph& graph, const PipelineView& view,
@@ -51,14 +50,9 @@ void ListEngine::Begin(const WorkGraph& graph, const PipelineView& view,
   placement_->sequence.reserve(jobs.size() * graph.nodes);
   placement_->end = -kForever;
   later_.clear();
-  active_.assign(static_cast<std::size_t>(graph.stages), 0);
   waits_for_.clear();
-  chain_left_.clear();
   for (std::uint32_t job = 0; job < jobs.size(); ++job) {
     waits_for_.insert(waits_for_.end(), graph.predecessors.begin(), graph.predecessors.end());
-    if (variant.window > 0) {
-      chain_left_.insert(chain_left_.end(), graph.chain_nodes.begin(), graph.chain_nodes.end());
-    }
     for (const std::uint32_t node : graph.sources) {
       waits_for_[job * graph.nodes + node] = 1;  // for the release
       Later(jobs[job].release, job, node);
@@ -81,10 +75,13 @@ Ps ListEngine::NextEvent() const {
 void ListEngine::Arrive(std::uint32_t job, std::uint32_t node) {
   const std::uint32_t id = job * graph_->nodes + node;
   if (--waits_for_[id] != 0) return;
-  const std::uint64_t rank = graph_->rank[static_cast<int>(variant_.order)][node];
+  const bool last = graph_->resource[node] < 2;
+  const OpOrder order = last ? variant_.last_order : variant_.order;
+  const std::uint64_t rank = graph_->rank[static_cast<int>(order)][node];
   const std::uint64_t of_job = jobs_[job].rank;
-  const Ready op = {variant_.jobs_outer ? of_job << 32U | rank : rank << 32U | of_job,
-                    graph_->duration[node], id, job * graph_->chains + graph_->chain[node]};
+  const bool jobs_outer = last ? variant_.last_jobs_outer : variant_.jobs_outer;
+  const Ready op = {jobs_outer ? of_job << 32U | rank : rank << 32U | of_job,
+                    graph_->duration[node], id};
   Server& server = servers_[graph_->resource[node]];
   const auto at = std::find_if(server.ready.rbegin(), server.ready.rend(),
                                [&](const Ready& other) { return other.key > op.key; });
@@ -106,34 +103,11 @@ void ListEngine::Complete(Server& server, Ps now) {
   }
 }
 
-// A chain that has not begun on its stage waits while the window is full.
-bool ListEngine::MayStart(const Ready& op) const {
-  if (variant_.window == 0) return true;
-  const std::uint32_t chain = op.chain % graph_->chains;
-  return chain_left_[op.chain] < graph_->chain_nodes[chain] ||
-         active_[graph_->chain_stage[chain]] < variant_.window;
-}
-
-// Index into `ready`, or its size if nothing may start in `room`.
-std::size_t ListEngine::Choose(const Server& server, Ps room, bool inner) const {
-  std::size_t best = server.ready.size();
-  for (std::size_t i = server.ready.size(); i-- > 0;) {
-    const Ready& op = server.ready[i];
-    if (op.duration > room || !MayStart(op)) continue;
-    if (!(inner && variant_.longest_fit)) return i;
-    if (best == server.ready.size() || op.duration > server.ready[best].duration) best = i;
-  }
-  return best;
-}
-
 // The start of the next slot in which some ready op fits.
-Ps ListEngine::NextSlot(const Server& server) const {
+Ps ListEngine::NextSlot(const Server& server) {
   Ps shortest = kForever;
-  for (const Ready& op : server.ready) {
-    if (MayStart(op)) shortest = std::min(shortest, op.duration);
-  }
-  if (shortest == kForever) return kForever;
-  std::size_t slot = server.slot + 1;  // the last slot has no end: something fits there
+  for (const Ready& op : server.ready) shortest = std::min(shortest, op.duration);
+  std::size_t slot = server.slot + 1;  // the last slot has no end: anything fits there
   while (server.slots[slot].length().value() < shortest) ++slot;
   return server.slots[slot].start.value();
 }
@@ -145,12 +119,13 @@ void ListEngine::Dispatch(Server& server, Ps now) {
     server.next = slot.start.value();
     return;
   }
-  const std::size_t which = Choose(server, slot.end.value() - now, slot.end.value() < kForever);
-  if (which == server.ready.size()) {
-    server.next = NextSlot(server);
-  } else {
-    Start(server, which, now);
+  const Ps room = slot.end.value() - now;
+  for (std::size_t i = server.ready.size(); i-- > 0;) {
+    if (server.ready[i].duration > room) continue;
+    Start(server, i, now);
+    return;
   }
+  server.next = NextSlot(server);
 }
 
 void ListEngine::Start(Server& server, std::size_t which, Ps now) {
@@ -161,19 +136,6 @@ void ListEngine::Start(Server& server, std::size_t which, Ps now) {
   placement_->start[server.op.id] = now;
   placement_->sequence.push_back(server.op.id);
   placement_->end = std::max(placement_->end, server.next);
-  if (variant_.window > 0) CountChain(server.op, now);
-}
-
-void ListEngine::CountChain(const Ready& op, Ps now) {
-  const std::uint32_t chain = op.chain % graph_->chains;
-  const std::uint16_t stage = graph_->chain_stage[chain];
-  std::uint32_t& left = chain_left_[op.chain];
-  if (left == graph_->chain_nodes[chain]) ++active_[stage];
-  if (--left > 0) return;
-  --active_[stage];
-  for (const std::size_t r : {2U * stage, 2U * stage + 1U}) {
-    if (!servers_[r].running) servers_[r].next = now;  // chains that waited for the window
-  }
 }
 
 }  // namespace optimus::bubble

@@ -17,12 +17,13 @@
 
 namespace optimus::bubble {
 
+// Ready ops of one resource go by micro-batch, then by `order`; or by `order` first. On the
+// pipeline stage that comes last in time (encoder stage 0, in both directions) another rule can
+// hold: what matters there is not to feed the next stage but that layers are complete early, for
+// the gradient reductions (mirrored: needed late, for the gathers).
 struct ListVariant {
-  OpOrder order = OpOrder::kChainsOuter;
-  bool jobs_outer = true;    // earlier micro-batches first, whatever the order of ops
-  bool longest_fit = false;  // between LLM kernels: the longest op that fits, not the best ranked
-  std::int32_t window =
-      0;  // chains of which some ops but not all have begun on a stage, at once; 0: any number
+  OpOrder order = OpOrder::kChainsOuter, last_order = OpOrder::kChainsOuter;
+  bool jobs_outer = true, last_jobs_outer = true;
 };
 
 struct ListJob {
@@ -45,8 +46,7 @@ struct ListPlacement {
 // Holds the memory of a run, so that many runs allocate once.
 class ListEngine {
  public:
-  // False if the window is too small: chains that it holds back are waited for by those in it.
-  bool Run(const WorkGraph& graph, const PipelineView& view, absl::Span<const ListJob> jobs,
+  void Run(const WorkGraph& graph, const PipelineView& view, absl::Span<const ListJob> jobs,
            const ListVariant& variant, ListPlacement& placement);
 
  private:
@@ -54,7 +54,6 @@ class ListEngine {
     std::uint64_t key = 0;
     Ps duration = 0;
     std::uint32_t id = 0;
-    std::uint32_t chain = 0;  // job * chains + chain
   };
   struct Server {  // one resource
     const Interval* slots = nullptr;
@@ -70,11 +69,8 @@ class ListEngine {
   void Arrive(std::uint32_t job, std::uint32_t node);
   void Complete(Server& server, Ps now);
   void Dispatch(Server& server, Ps now);
-  std::size_t Choose(const Server& server, Ps room, bool inner) const;
-  bool MayStart(const Ready& op) const;
-  Ps NextSlot(const Server& server) const;
+  static Ps NextSlot(const Server& server);
   void Start(Server& server, std::size_t which, Ps now);
-  void CountChain(const Ready& op, Ps now);
   Ps NextEvent() const;
   void Later(Ps at, std::uint32_t job, std::uint32_t node);
 
@@ -84,9 +80,7 @@ class ListEngine {
   ListVariant variant_;
   ListPlacement* placement_ = nullptr;
   std::vector<Server> servers_;
-  std::vector<std::uint32_t> waits_for_;   // by job * nodes + node: predecessors not ended
-  std::vector<std::uint32_t> chain_left_;  // by job * chains + chain: ops not begun; window only
-  std::vector<std::int32_t> active_;       // by stage; window only
+  std::vector<std::uint32_t> waits_for_;  // by job * nodes + node: predecessors not ended
   std::vector<std::pair<Ps, std::uint64_t>> later_;  // heap: (time, job << 32 | node)
 };
 

@@ -1,9 +1,7 @@
 #include "schedule/bubble/list_graph.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 namespace optimus::bubble {
@@ -45,29 +43,24 @@ class Builder {
     for (std::int32_t stage = 0; stage < graph_.stages; ++stage) {
       const StageWork& work = works_[static_cast<std::size_t>(stage)];
       graph_.first_node.push_back(static_cast<std::uint32_t>(graph_.duration.size()));
-      std::map<std::int32_t, std::uint32_t> chains;  // of this stage
+      std::vector<std::int32_t> names = work.chain;
+      std::sort(names.begin(), names.end());
+      names.erase(std::unique(names.begin(), names.end()), names.end());
       Ps compute = 0;
       for (std::size_t i = 0; i < work.ops.size(); ++i) {
         const WorkOp& op = work.ops[i];
         const bool link = op.resource == Resource::kLink;
         graph_.duration.push_back(op.duration.value());
         graph_.resource.push_back(static_cast<std::uint16_t>(2 * stage + (link ? 1 : 0)));
-        const auto [at, added] = chains.try_emplace(work.chain[i], graph_.chains);
-        if (added) AddChain(stage);
-        graph_.chain.push_back(at->second);
-        ++graph_.chain_nodes[at->second];
+        const auto name = std::lower_bound(names.begin(), names.end(), work.chain[i]);
+        chain_.push_back(chains_ + static_cast<std::uint32_t>(name - names.begin()));
         if (!link) compute += op.duration.value();
       }
+      chains_ += static_cast<std::uint32_t>(names.size());
       graph_.stage_compute.push_back(compute);
     }
     graph_.nodes = static_cast<std::uint32_t>(graph_.duration.size());
     graph_.first_node.push_back(graph_.nodes);
-  }
-
-  void AddChain(std::int32_t stage) {
-    ++graph_.chains;
-    graph_.chain_nodes.push_back(0);
-    graph_.chain_stage.push_back(static_cast<std::uint16_t>(stage));
   }
 
   void AddEdge(std::uint32_t from, std::uint32_t to, std::int16_t hop) {
@@ -78,16 +71,17 @@ class Builder {
   void AddInnerEdges(std::int32_t stage) {
     const StageWork& work = works_[static_cast<std::size_t>(stage)];
     const std::uint32_t first = graph_.first_node[static_cast<std::size_t>(stage)];
-    std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> last;  // by chain, resource
+    constexpr auto kNone = static_cast<std::uint32_t>(-1);
+    std::vector<std::uint32_t> last(2 * std::size_t{chains_}, kNone);  // by chain and resource
     for (std::uint32_t i = 0; i < work.ops.size(); ++i) {
       const WorkOp& op = work.ops[i];
       const std::uint32_t node = first + i;
       for (std::uint32_t d = 0; d < op.dependency_count; ++d) {
         AddEdge(first + work.dependencies[op.first_dependency + d], node, -1);
       }
-      const auto key = std::pair(graph_.chain[node], graph_.resource[node]);
-      const auto [at, added] = last.try_emplace(key, node);
-      if (!added) AddEdge(std::exchange(at->second, node), node, -1);
+      std::uint32_t& before = last[2 * chain_[node] + graph_.resource[node] % 2U];
+      if (before != kNone) AddEdge(before, node, -1);
+      before = node;
     }
   }
 
@@ -171,17 +165,17 @@ class Builder {
   }
 
   void SetTails(const std::vector<std::uint32_t>& order) {
-    graph_.tail = graph_.duration;
+    std::vector<Ps> tail = graph_.duration;
     graph_.stage_tail.assign(static_cast<std::size_t>(graph_.stages), kForever);
     for (std::size_t i = order.size(); i-- > 0;) {
       const std::uint32_t node = order[i];
       Ps after = 0;
       for (std::uint32_t e = graph_.first_edge[node]; e < graph_.first_edge[node + 1]; ++e) {
         const WorkGraph::Edge& edge = graph_.edges[e];
-        after = std::max(after, graph_.tail[edge.to] + ShortestHop(edge.hop));
+        after = std::max(after, tail[edge.to] + ShortestHop(edge.hop));
       }
-      graph_.tail[node] += after;
-      graph_.length = std::max(graph_.length, graph_.tail[node]);
+      tail[node] += after;
+      graph_.length = std::max(graph_.length, tail[node]);
       Ps& least = graph_.stage_tail[graph_.resource[node] / 2U];
       least = std::min(least, after);
     }
@@ -201,36 +195,33 @@ class Builder {
     }
   }
 
-  template <class Key>
-  void Rank(OpOrder order, const Key& key) {
-    std::vector<std::uint32_t> nodes(graph_.nodes);
-    std::iota(nodes.begin(), nodes.end(), 0U);
-    std::sort(nodes.begin(), nodes.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const auto key_a = key(a), key_b = key(b);
-      return key_a != key_b ? key_a < key_b : a < b;
-    });
+  // Smaller keys first; nodes of one key in the order that they have.
+  void Rank(OpOrder order, std::vector<std::pair<std::uint64_t, std::uint32_t>> keys) {
+    std::sort(keys.begin(), keys.end());
     std::vector<std::uint32_t>& rank = graph_.rank[static_cast<int>(order)];
     rank.assign(graph_.nodes, 0);
-    for (std::uint32_t i = 0; i < graph_.nodes; ++i) rank[nodes[i]] = i;
+    for (std::uint32_t i = 0; i < graph_.nodes; ++i) rank[keys[i].second] = i;
   }
 
   void SetRanks(const std::vector<std::uint32_t>& order) {
-    std::vector<std::uint32_t> place(graph_.nodes), depth(graph_.nodes, 0);
-    for (std::uint32_t i = 0; i < order.size(); ++i) {
-      place[order[i]] = i;
-      for (std::uint32_t e = graph_.first_edge[order[i]]; e < graph_.first_edge[order[i] + 1];
-           ++e) {
+    std::vector<std::uint32_t> depth(graph_.nodes, 0);
+    for (const std::uint32_t node : order) {
+      for (std::uint32_t e = graph_.first_edge[node]; e < graph_.first_edge[node + 1]; ++e) {
         std::uint32_t& deeper = depth[graph_.edges[e].to];
-        deeper = std::max(deeper, depth[order[i]] + 1);
+        deeper = std::max(deeper, depth[node] + 1);
       }
     }
-    // Chains of one stage are numbered in their own order; with time mirrored the last is first.
-    const auto chain = [&](std::uint32_t node) {
-      return mirrored_ ? graph_.chains - graph_.chain[node] : graph_.chain[node];
-    };
-    Rank(OpOrder::kChainsOuter, [&](auto n) { return std::pair(chain(n), place[n]); });
-    Rank(OpOrder::kLayersOuter, [&](auto n) { return std::pair(depth[n], chain(n)); });
-    Rank(OpOrder::kLongestTail, [&](auto n) { return std::pair(-graph_.tail[n], chain(n)); });
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> by_chain, by_pair, by_layer;
+    for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
+      // Chains of one stage are numbered in their own order; with time mirrored the last is first.
+      const std::uint64_t chain = mirrored_ ? chains_ - chain_[node] : chain_[node];
+      by_chain.emplace_back(chain << 32U | depth[node], node);
+      by_pair.emplace_back((chain / 2) << 52U | std::uint64_t{depth[node]} << 20U | chain, node);
+      by_layer.emplace_back(std::uint64_t{depth[node]} << 32U | chain, node);
+    }
+    Rank(OpOrder::kChainsOuter, std::move(by_chain));
+    Rank(OpOrder::kPairsOuter, std::move(by_pair));
+    Rank(OpOrder::kLayersOuter, std::move(by_layer));
   }
 
   const EncoderWork& encoder_;
@@ -238,7 +229,9 @@ class Builder {
   const bool forward_, mirrored_;
   WorkGraph graph_;
   std::vector<FullEdge> edges_;
-  std::vector<Ps> shortest_hops_;  // by graph_.hops
+  std::uint32_t chains_ = 0;          // over all stages
+  std::vector<std::uint32_t> chain_;  // by node
+  std::vector<Ps> shortest_hops_;     // by graph_.hops
 };
 
 }  // namespace

@@ -16,8 +16,8 @@ enum class Direction : std::uint8_t { kForward, kBackward };
 // schedules; none is best for all problems.
 enum class OpOrder : std::uint8_t {
   kChainsOuter,  // finish the first chain first
+  kPairsOuter,   // two chains advance evenly, then the next two
   kLayersOuter,  // all chains of a micro-batch advance evenly
-  kLongestTail,  // what has most work after it
 };
 inline constexpr int kOpOrders = 3;
 
@@ -33,13 +33,9 @@ struct WorkGraph {
   };
   std::int32_t stages = 0;
   std::uint32_t nodes = 0;
-  std::uint32_t chains = 0;               // over all stages
   std::vector<std::uint32_t> first_node;  // by stage, and the end: ops of a stage keep their order
   std::vector<Ps> duration;
-  std::vector<std::uint16_t> resource;  // 2 * stage + (1 for the link)
-  std::vector<std::uint32_t> chain;
-  std::vector<std::uint32_t> chain_nodes;  // by chain: how many ops it has
-  std::vector<std::uint16_t> chain_stage;
+  std::vector<std::uint16_t> resource;    // 2 * stage + (1 for the link)
   std::vector<std::uint32_t> first_edge;  // by node, and the end
   std::vector<Edge> edges;
   std::vector<Hop> hops;
@@ -47,7 +43,6 @@ struct WorkGraph {
   std::vector<std::uint32_t> predecessors;     // how many, by node
   std::vector<std::uint32_t> sources;          // nodes without
   std::vector<std::uint32_t> rank[kOpOrders];  // by OpOrder and node; smaller goes first
-  std::vector<Ps> tail;                        // longest path from its start to the end
   std::vector<Ps> stage_compute;               // by stage
   // By stage: the least that must have gone before any op of it, and that follows after any.
   std::vector<Ps> stage_lead, stage_tail;

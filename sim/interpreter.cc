@@ -31,6 +31,7 @@ Interpreter::Interpreter(simgrid::s4u::Engine& engine, const ir::Schedule& sched
       engine_(engine),
       pricing_(schedule, costs, options.interference ? costs.interference() : Interference{}),
       rates_(pricing_.interference),
+      overlap_counts_(pricing_.overlap_counts),
       layout_(schedule, fidelity, RunsInLockstep(schedule, options)),
       compiler_(schedule, layout_, pricing_),
       programs_(compiler_.CompileAll()),
@@ -89,7 +90,8 @@ void Interpreter::Dispatch(TimedEvent event) {
   switch (event.kind()) {
     case EventKind::kStepEnd:
       for (std::uint32_t id = event.id(); id < event.id() + event.extra(); ++id) {
-        if (EndsNow(id, event.stream())) Complete(id, event.stream());
+        if (IsStale(id, event.stream())) continue;
+        Complete(id, event.stream());
       }
       return;
     case EventKind::kTransferEnd:
@@ -125,8 +127,14 @@ void Interpreter::ReportProgress() {
 void Interpreter::Complete(std::uint32_t entity, unsigned stream) {
   Entity& state = entities_[entity];
   state.running &= static_cast<std::uint16_t>(~(1U << stream));
-  if (!compute_.empty()) EndUnderOverlap(entity, stream, Head(state, stream));
-  Advance(entity, FinishStep(state, stream, Head(state, stream)));
+  const Step& step = Head(state, stream);
+  if (stream == kCompute) {
+    state.compute_end = kNever;
+    if (state.slowable) EndKernel(entity, step);
+  } else if (step.role != OverlapRole::kNone && step.kind == StepKind::kFixed) {
+    ChangeLoad(entity, step.role, -1);
+  }
+  Advance(entity, FinishStep(state, stream, step));
 }
 
 // Looks at the heads of `streams` (a mask) and, where one ends at once, at those it wakes.
@@ -178,7 +186,7 @@ unsigned Interpreter::StartFixed(std::uint32_t entity, unsigned stream, const St
   if (state.recorded && !slowable) RecordStart(state, stream, now_);
   if (duration == 0) return FinishStep(state, stream, step);
   state.running |= static_cast<std::uint16_t>(1U << stream);
-  if (!compute_.empty()) {
+  if (overlap_counts_) {
     StartUnderOverlap(entity, stream, step, duration);
     return 0;
   }

@@ -42,6 +42,7 @@ class Interpreter {
   absl::StatusOr<Outcome> Run();
 
  private:
+  static constexpr std::int64_t kNever = -1;
   struct Entity {
     std::array<std::uint32_t, ir::kStreamCount> done{};  // completed steps
     std::uint32_t program = 0;                           // index into programs_
@@ -50,6 +51,10 @@ class Interpreter {
     std::uint16_t running = 0;     // mask of streams whose head has started (or that are over)
     std::uint8_t live_streams = ir::kStreamCount;
     bool recorded = false;
+    // Where overlap counts: whether the step of the compute stream is of role kKernel, and its end
+    // as far as is known.
+    bool slowable = false;
+    std::int64_t compute_end = kNever;
     ir::StallAccount account;
   };
   // In flight: for whom it ends, and what it moves.
@@ -127,10 +132,9 @@ class Interpreter {
   // Kernels and collectives that slow each other (interpreter_overlap.cc).
   void StartUnderOverlap(std::uint32_t entity, unsigned stream, const Step& step,
                          std::int64_t duration);
-  void EndUnderOverlap(std::uint32_t entity, unsigned stream, const Step& step);
+  void EndKernel(std::uint32_t entity, const Step& step);
   void ChangeLoad(std::uint32_t entity, OverlapRole role, int change);
   void Settle(std::uint32_t entity);
-  bool EndsNow(std::uint32_t entity, unsigned stream) const;
   void StartCollective(std::uint32_t transfer);
   void StartRecordingKernels(std::uint32_t entity, std::int64_t duration);
   void RecordKernels(std::uint32_t entity, const ComputeState& before);
@@ -144,6 +148,12 @@ class Interpreter {
   absl::Status BlockedEntities() const;
   std::string Blockage(std::uint32_t entity, unsigned stream, bool root_causes) const;
 
+  // A step of the compute stream whose end has changed since leaves the event of its old end
+  // behind.
+  bool IsStale(std::uint32_t entity, unsigned stream) const {
+    return overlap_counts_ && stream == static_cast<unsigned>(ir::Stream::kCompute) &&
+           entities_[entity].compute_end != now_;
+  }
   const Step& Head(const Entity& entity, unsigned stream) const {
     return programs_[entity.program].steps[stream][entity.done[stream]];
   }
@@ -157,6 +167,7 @@ class Interpreter {
   simgrid::s4u::Engine& engine_;
   const Pricing pricing_;
   const OverlapRates rates_;
+  const bool overlap_counts_;
   const Layout layout_;
   const ProgramCompiler compiler_;
   const std::vector<CompiledProgram> programs_;  // by stage and lane
@@ -164,7 +175,7 @@ class Interpreter {
   std::vector<Meeting> meetings_;                // by group; the last one: sends, by port
   std::vector<std::vector<std::vector<SendPath>>> send_paths_;  // program, peer, place
   std::vector<Entity> entities_;
-  std::vector<ComputeState> compute_;    // by entity; empty where overlap does not count
+  std::vector<ComputeState> compute_;    // by entity, where overlap counts
   std::vector<std::uint64_t> received_;  // bit sets: messages that arrived, by entity
   std::size_t receive_words_ = 0;        // per entity
   std::vector<Recording> recordings_;    // by program; empty unless asked for

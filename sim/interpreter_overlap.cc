@@ -13,66 +13,51 @@ constexpr auto kCompute = static_cast<unsigned>(ir::Stream::kCompute);
 // above 0.
 void Interpreter::StartUnderOverlap(std::uint32_t entity, unsigned stream, const Step& step,
                                     std::int64_t duration) {
+  Entity& state = entities_[entity];
   std::int64_t end = now_ + duration;
-  if (stream == kCompute) {
-    ComputeState& compute = compute_[entity];
-    if (step.role == OverlapRole::kKernel) {
-      compute.Start(now_, rates_.WorkOf(duration));
-      if (entities_[entity].recorded) StartRecordingKernels(entity, duration);
-    } else {
-      compute.end = end;
-    }
-    end = compute.end;
-  } else {
+  if (stream != kCompute) {
     ChangeLoad(entity, step.role, +1);
+  } else {
+    state.slowable = step.role == OverlapRole::kKernel;
+    if (state.slowable) {
+      compute_[entity].Start(now_, rates_.WorkOf(duration));
+      end = compute_[entity].End();
+      if (state.recorded) StartRecordingKernels(entity, duration);
+    }
+    state.compute_end = end;
   }
   queue_.Push(end, TimedEvent(EventKind::kStepEnd, entity, stream, 1));
 }
 
-// The step at the head of a stream, of fixed duration but for overlap, is over now.
-void Interpreter::EndUnderOverlap(std::uint32_t entity, unsigned stream, const Step& step) {
-  if (stream != kCompute) {
-    if (step.kind == StepKind::kFixed) ChangeLoad(entity, step.role, -1);
-    return;
-  }
-  ComputeState& compute = compute_[entity];
-  compute.end = ComputeState::kNever;
-  if (!compute.slowable) return;
+// The step of role kKernel at the head of the compute stream is over now.
+void Interpreter::EndKernel(std::uint32_t entity, const Step& step) {
   Settle(entity);
-  compute.slowable = false;
-  entities_[entity].account.Run(Picoseconds(compute.start), Picoseconds(now_),
+  entities_[entity].slowable = false;
+  entities_[entity].account.Run(Picoseconds(compute_[entity].start), Picoseconds(now_),
                                 step.account == Account::kOptimizer);
 }
 
-// A collective of this role begins (+1) or ends (-1) on the entity. The event of an end that is no
-// longer the end stays in the queue, and is known by its time then (EndsNow).
+// A collective of this role begins (+1) or ends (-1) on the entity.
 void Interpreter::ChangeLoad(std::uint32_t entity, OverlapRole role, int change) {
   ComputeState& compute = compute_[entity];
   if (role == OverlapRole::kNvlink) compute.nvlink += change;
   if (role == OverlapRole::kNic) compute.nic += change;
   const std::int64_t rate = rates_.PerPicosecond(compute.nvlink > 0, compute.nic > 0);
   if (rate == compute.rate) return;
-  if (!compute.slowable) {
-    compute.rate = rate;
-    return;
-  }
-  Settle(entity);
+  Entity& state = entities_[entity];
+  if (state.slowable) Settle(entity);
   compute.rate = rate;
-  const std::int64_t before = compute.end;
-  compute.FindEnd();
-  if (compute.end == before) return;
-  queue_.Push(compute.end, TimedEvent(EventKind::kStepEnd, entity, kCompute, 1));
+  if (!state.slowable || compute.End() == state.compute_end) return;
+  state.compute_end = compute.End();
+  queue_.Push(state.compute_end, TimedEvent(EventKind::kStepEnd, entity, kCompute, 1));
 }
 
 void Interpreter::Settle(std::uint32_t entity) {
   ComputeState& compute = compute_[entity];
+  if (!entities_[entity].recorded) return compute.Settle(now_);
   const ComputeState before = compute;
   compute.Settle(now_);
-  if (entities_[entity].recorded) RecordKernels(entity, before);
-}
-
-bool Interpreter::EndsNow(std::uint32_t entity, unsigned stream) const {
-  return compute_.empty() || stream != kCompute || compute_[entity].end == now_;
+  RecordKernels(entity, before);
 }
 
 // A collective over NVLink starts: is a kernel running on any member? Whatever else begins or ends
@@ -85,8 +70,7 @@ void Interpreter::StartCollective(std::uint32_t id) {
   const Transfer& transfer = transfers_[id];
   TransferPrice price = pricing_.collectives[transfer.collective];
   for (const std::uint32_t member : meetings_[transfer.set].sets.Members(transfer.instance)) {
-    const ComputeState& compute = compute_[member];
-    if (!compute.slowable || compute.end <= now_) continue;
+    if (!entities_[member].slowable || entities_[member].compute_end <= now_) continue;
     price = SlowedTransfer(price, pricing_.interference.collective_under_kernel);
     break;
   }

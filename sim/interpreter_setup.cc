@@ -33,7 +33,7 @@ void Interpreter::SetUpMeetings() {
 void Interpreter::SetUpEntities() {
   entities_.resize(static_cast<std::size_t>(layout_.entities()));
   live_entities_ = entities_.size();
-  if (pricing_.overlap_counts) {
+  if (overlap_counts_) {
     ComputeState idle;
     idle.rate = rates_.PerPicosecond(false, false);
     compute_.assign(entities_.size(), idle);

@@ -44,35 +44,34 @@ class OverlapRates {
 };
 inline constexpr double kMostInterference = 10;
 
-// The compute stream of an entity, where overlap counts.
+// How far the compute stream of an entity is in a step of role kKernel.
 struct ComputeState {
-  static constexpr std::int64_t kNever = -1;
-  std::int64_t end = kNever;         // of the step that runs, as far as is known; picoseconds
-  std::int64_t start = 0;            // of the step that runs
+  std::int64_t start = 0;            // of the step; picoseconds
   std::int64_t since = 0;            // when `left` was left; also after the end
   WorkUnits left = 0;                // below 0: done beyond the end
   std::int64_t rate = 1;             // units per picosecond
   std::int32_t nvlink = 0, nic = 0;  // collectives in flight
-  bool slowable = false;             // the step that runs is of role kKernel
 
   void Start(std::int64_t now, WorkUnits work) {
     if (since != now || left > 0) left = 0;
     left += work;
     since = now;
     start = now;
-    slowable = true;
-    FindEnd();
   }
   // Counts what was done until `now`.
   void Settle(std::int64_t now) {
     left -= static_cast<WorkUnits>(now - since) * rate;
     since = now;
   }
-  // From `since`, `left` and `rate`.
-  void FindEnd() { end = since + PicosecondsFor(left); }
+  // If the rate stays.
+  std::int64_t End() const { return since + PicosecondsFor(left); }
   // Until so many units are done: whole picoseconds, at least as long as it takes.
   std::int64_t PicosecondsFor(WorkUnits units) const {
-    return units <= 0 ? 0 : static_cast<std::int64_t>((units + rate - 1) / rate);
+    if (units <= 0) return 0;
+    // Mostly 64 bits are enough, and dividing them is faster.
+    constexpr auto kSmall = static_cast<WorkUnits>(1) << 62;
+    if (units < kSmall) return (static_cast<std::int64_t>(units) + rate - 1) / rate;
+    return static_cast<std::int64_t>((units + rate - 1) / rate);
   }
 };
 

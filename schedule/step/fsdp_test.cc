@@ -199,18 +199,18 @@ TEST(Fsdp, Volumes) {
   EXPECT_EQ(layers, 48 * ItemParameters(*stack, stack->items[0]) +
                         80 * ItemParameters(*stack, stack->items[60]));
   auto bytes = BytesByCollective(Build(Fsdp(), Costs()).schedule);
-  EXPECT_EQ(bytes["parameter_all_gather"], 2 * 2 * (2 * layers + root));
-  EXPECT_EQ(bytes["gradient_reduce_scatter"], 2 * 2 * (layers + root));
+  EXPECT_EQ(bytes["parameter_all_gather"], 2L * 2 * (2 * layers + root));
+  EXPECT_EQ(bytes["gradient_reduce_scatter"], 2L * 2 * (layers + root));
   EXPECT_EQ(bytes["grad_norm"], 8);
 
   bytes = BytesByCollective(Build(Fsdp("fsdp { reduce_in_fp32: true }"), Costs()).schedule);
-  EXPECT_EQ(bytes["gradient_reduce_scatter"], 2 * 4 * (layers + root));
+  EXPECT_EQ(bytes["gradient_reduce_scatter"], 2L * 4 * (layers + root));
 
   Experiment frozen = Fsdp();
   frozen.mutable_encoders(0)->set_frozen(true);
   bytes = BytesByCollective(Build(frozen, Costs()).schedule);
-  EXPECT_EQ(bytes["parameter_all_gather"], 2 * 2 * (2 * layers - encoder + root));
-  EXPECT_EQ(bytes["gradient_reduce_scatter"], 2 * 2 * (layers - encoder + root));
+  EXPECT_EQ(bytes["parameter_all_gather"], 2L * 2 * (2 * layers - encoder + root));
+  EXPECT_EQ(bytes["gradient_reduce_scatter"], 2L * 2 * (layers - encoder + root));
 }
 
 // When a unit is gathered (from the start of its gather), and when its last kernel has ended.
@@ -366,7 +366,7 @@ TEST(FsdpMemory, ByCategory) {
   // Two more layers, gradients of 4 bytes.
   const Step more = Build(Fsdp("fsdp { prefetch: 3 reduce_in_fp32: true }"), Costs());
   EXPECT_EQ(more.memory[0].parameters, Bytes(2 * (root + 2 * two_layers)));
-  EXPECT_EQ(more.memory[0].workspace, recompute + Bytes(2 * root) + Bytes(4 * 2 * two_layers));
+  EXPECT_EQ(more.memory[0].workspace, recompute + Bytes(2 * root) + Bytes(4L * 2 * two_layers));
   EXPECT_EQ(more.memory[0].optimizer_state, one.memory[0].optimizer_state);
 }
 

@@ -36,7 +36,7 @@ std::string Refusal(const Experiment& experiment,
                     absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
   const absl::Status status = CheckExperiment(experiment);
   EXPECT_EQ(status.code(), code) << status;
-  const std::string message(status.message());
+  std::string message(status.message());
   EXPECT_THAT(message, Not(HasSubstr("\n")));
   return message;
 }

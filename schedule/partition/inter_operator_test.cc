@@ -72,8 +72,8 @@ Table RandomTable(std::mt19937_64& random, bool additive) {
   t.micro_batches = 1 + static_cast<std::int64_t>(random() % 6);
   const int below = random() % 2 == 0 ? 4 : 1000;  // small times make ties, and zeros, frequent
   const std::uint64_t refused = random() % 4;      // of ten stages
-  std::vector<std::int64_t> layers;
-  for (int i = 0; i < t.layers; ++i) layers.push_back(static_cast<std::int64_t>(random() % below));
+  std::vector<std::int64_t> layers(t.layers);
+  for (std::int64_t& layer : layers) layer = static_cast<std::int64_t>(random() % below);
   for (int first = 0; first < t.layers; ++first) {
     for (int last = first + 1; last <= t.layers; ++last) {
       t.latency[{first, last}] =
@@ -130,6 +130,7 @@ TEST(InterOperatorTest, HasTheLargestLatencyOfTheBalancedPartition) {
     for (std::int64_t& layer : layers) layer = 1 + static_cast<std::int64_t>(random() % 50);
     const Table t = Additive(layers, 1 + static_cast<int>(random() % 6), 8);
     std::vector<Picoseconds> times;
+    times.reserve(layers.size());
     for (const std::int64_t layer : layers) times.emplace_back(layer);
     EXPECT_EQ(Largest(t, *Solve(t)), Largest(t, *Balanced(times, t.stages)));
   }

@@ -42,18 +42,28 @@ struct LaneBusy {
   Picoseconds alone;   // TimeAlone of all that runs here
 };
 
+// Ops that follow each other without a gap are one interval: there are many of them.
+void Append(std::vector<Interval>& list, Interval next) {
+  if (!list.empty() && list.back().start <= next.start && next.start <= list.back().end) {
+    list.back().end = std::max(list.back().end, next.end);
+  } else {
+    list.push_back(next);
+  }
+}
+
 // Adds one micro-batch on one stage to a lane. Times of the LLM alone.
-void Add(const StageWork& work, const std::vector<Picoseconds>& starts, Picoseconds shift,
-         const LlmStage& stage, LaneBusy& lane) {
+void Add(const StageWork& work, const PlacedStage& placed, Picoseconds shift, const LlmStage& stage,
+         LaneBusy& lane) {
+  if (placed.interior) return;
   for (std::size_t i = 0; i < work.ops.size(); ++i) {
-    const Picoseconds start = starts[i] - shift;
+    const Picoseconds start = placed.starts[i] - shift;
     const Picoseconds end = start + work.ops[i].duration;
     const auto resource = static_cast<std::size_t>(work.ops[i].resource);
     if (start < stage.first_start) {
-      lane.before[resource].push_back({start, std::min(end, stage.first_start)});
+      Append(lane.before[resource], {start, std::min(end, stage.first_start)});
     }
     if (end > stage.last_end) {
-      lane.after[resource].push_back({std::max(start, stage.last_end), end});
+      Append(lane.after[resource], {std::max(start, stage.last_end), end});
     }
   }
 }
@@ -81,8 +91,8 @@ void AddEncoder(const Problem& problem, const EncoderWork& encoder, const Placed
         LaneBusy& lane =
             lanes[static_cast<std::size_t>(LaneIndex(problem, place.stage, place.first_lane + l))];
         for (const PlacedMicroBatch& unit : placed.pipelines[j].micro_batches) {
-          Add(encoder.forward[p], unit.forward[p].starts, shift, stage, lane);
-          Add(encoder.backward[p], unit.backward[p].starts, shift, stage, lane);
+          Add(encoder.forward[p], unit.forward[p], shift, stage, lane);
+          Add(encoder.backward[p], unit.backward[p], shift, stage, lane);
           lane.alone += forward[p] + backward[p];
         }
       }

@@ -86,7 +86,7 @@ paper::GatherEnds EndsOf(const std::vector<std::vector<Interval>>& gathers) {
 
 absl::StatusOr<Result> Schedule(const Problem& problem, const SearchOptions& options, bool moves) {
   Result result;
-  paper::Occupation occupation = paper::NothingPlaced(problem);
+  paper::Occupation occupation = paper::NothingPlaced(problem, moves);
   const auto gathers = PlaceGathers(problem);
   for (std::size_t e = 0; e < problem.encoders.size(); ++e) {
     paper::EncoderScheduler scheduler(problem, problem.encoders[e], EndsOf(gathers[e]), occupation,

@@ -56,9 +56,13 @@ void Take(std::array<Slots, 2>& taken, LaneSlots& slots) {
 
 }  // namespace
 
-Occupation NothingPlaced(const Problem& problem) {
+Occupation NothingPlaced(const Problem& problem, bool slots) {
   Occupation occupation;
-  occupation.slots = InteriorSlots(problem);
+  if (slots) {
+    occupation.slots = InteriorSlots(problem);
+  } else {
+    occupation.slots.resize(problem.llm.stages.size() * static_cast<std::size_t>(problem.lanes));
+  }
   for (const LlmStage& stage : problem.llm.stages) {
     for (std::int32_t lane = 0; lane < problem.lanes; ++lane) {
       occupation.before.push_back({{0, 0}});
@@ -180,8 +184,9 @@ PlacedEncoder EncoderScheduler::Place(const planner::Split& split) {
     PlaceForwards(static_cast<Pipeline>(j), plan.moved[j], pipeline);
     PlaceBackwards(static_cast<Pipeline>(j), plan.moved[j], backward_.Moved(j), pipeline);
   }
-  Occupy(placed);
   occupation_.shift = Picoseconds(plan.shift);
+  if (&encoder_ == &problem_.encoders.back()) return placed;  // nobody comes after it
+  Occupy(placed);
   AddToTail(encoder_, Picoseconds(0), placed, occupation_.tail);
   return placed;
 }
@@ -255,7 +260,6 @@ void EncoderScheduler::TakeLines(Pipeline pipeline, const std::vector<InLine>& l
 }
 
 void EncoderScheduler::Occupy(const PlacedEncoder& placed) {
-  if (&encoder_ == &problem_.encoders.back()) return;  // nobody comes after it
   for (std::size_t j = 0; j < placed.pipelines.size(); ++j) {
     for (std::size_t p = 0; p < encoder_.forward.size(); ++p) {
       std::array<Slots, 2> taken;

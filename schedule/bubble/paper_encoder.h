@@ -23,7 +23,8 @@ struct Occupation {
   Picoseconds shift;                  // of the LLM
   Tail tail;
 };
-Occupation NothingPlaced(const Problem& problem);
+// slots: false leaves them out, for a schedule without moves.
+Occupation NothingPlaced(const Problem& problem, bool slots);
 
 class EncoderScheduler {
  public:

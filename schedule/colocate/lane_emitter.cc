@@ -40,6 +40,7 @@ ir::Program LaneEmitter::Emit() && {
     ConnectLlmForward();
     SendGradients();
   }
+  TakeTurnsOnLink();
   ConnectEnd();
   return std::move(program_).Finish(stage_, lane_);
 }
@@ -236,9 +237,8 @@ std::vector<LaneEmitter::Item> LaneEmitter::AddBuckets(std::size_t e, bool gathe
     op.kind = ir::OperationKind::kCollective;
     op.stream = ir::Stream::kDataParallel;
     op.tag = TagOf(encoder, -1, gather ? Phase::kParameterSync : Phase::kGradientSync);
-    const bool one_layer = buckets[b].first_layer == buckets[b].last_layer ||
-                           (gather ? b + 1 == buckets.size() : b == 0);
-    if (one_layer && buckets.size() > 1) op.tag.layer = buckets[b].first_layer;
+    // Several layers together are no layer's; the projector rides along with the last one.
+    if (buckets.size() > 1) op.tag.layer = buckets[b].first_layer;
     op.work = buckets[b].work;
     items.push_back(program_.Add(op, (gather ? placed.gathers : placed.reductions)[p][b].start));
   }
@@ -301,6 +301,26 @@ void LaneEmitter::SendGradients() {
     for (const Item send : sends) {
       WaitForAll(send, backward_ends_[program_.operation(send).tag.micro_batch]);
     }
+  }
+}
+
+// Collectives of the LLM and of encoders share a link but not a stream. The scheduler has given them
+// turns; without these dependencies an encoder's collective that gets ready early would slow down
+// the LLM's.
+void LaneEmitter::TakeTurnsOnLink() {
+  std::vector<Item> collectives;
+  for (Item item = 0; item < program_.size(); ++item) {
+    const ir::Stream stream = program_.operation(item).stream;
+    if (stream == ir::Stream::kTensorParallel || stream == ir::Stream::kEncoderCommunication) {
+      collectives.push_back(item);
+    }
+  }
+  std::sort(collectives.begin(), collectives.end(),
+            [this](Item a, Item b) { return program_.Before(a, b); });
+  for (std::size_t i = 1; i < collectives.size(); ++i) {
+    const Item before = collectives[i - 1];
+    if (program_.operation(before).stream == program_.operation(collectives[i]).stream) continue;
+    program_.Wait(collectives[i], before);
   }
 }
 

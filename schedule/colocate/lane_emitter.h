@@ -66,6 +66,7 @@ class LaneEmitter {
   void ConnectLlmForward();
   void SendGradients();
   void ConnectEnd();
+  void TakeTurnsOnLink();
 
   void Extend(Ends& ends, Item item, bool last) const;
   void WaitForAll(Item item, const Ends& ends);

@@ -74,7 +74,7 @@ constexpr JsonField kFields[] = {
     {"predicted_iteration_time_s", "step of the best plan by the bubble scheduler"},
     {"llm_iteration_time_s", "T_llm: step of the LLM alone"},
     {"coarse_iteration_time_s", "before encoder work was moved between the LLM's kernels"},
-    {"work_bound_s", "lower bound: compute of LLM and encoders spread over all GPUs"},
+    {"work_bound_s", "lower bound: compute of LLM and encoders spread over all GPUs, and T_llm"},
     {"fluid_bound_s",
      "lower bound for a rigid LLM timeline: encoder work cut at will into its idle compute"},
     {"gap_left", "(predicted - fluid bound) / (coarse - fluid bound); a share"},

@@ -67,7 +67,7 @@ void AppendBounds(const RankedPlan& best, const TimeUnit& unit, std::string& out
       "bounds",
       absl::StrCat(
           "work ", unit.WithName(best.bounds.work), " (compute of LLM and encoders ",
-          "spread over all GPUs), fluid ", unit.WithName(best.bounds.fluid),
+          "spread over all GPUs, and T_llm), fluid ", unit.WithName(best.bounds.fluid),
           " (encoder work cut at will into idle compute of a rigid LLM timeline); ", "predicted = ",
           absl::StrFormat("%.3f", ToSeconds(best.predicted) / ToSeconds(best.bounds.fluid)),
           " x fluid, gap left ", Percent(GapLeft(best)),

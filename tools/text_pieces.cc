@@ -25,7 +25,10 @@ std::string TimeUnit::WithName(Picoseconds time) const {
 }
 
 std::string TimeUnit::Change(Picoseconds time) const {
-  return absl::StrFormat("%+.3f %s", ToSeconds(time) * per_second, name);
+  const std::string size = Format(time < Picoseconds(0) ? -time : time);
+  // What rounds to nothing has no sign.
+  const bool nothing = size.find_first_not_of("0.") == std::string::npos;
+  return absl::StrCat(nothing ? "" : time < Picoseconds(0) ? "-" : "+", size, " ", name);
 }
 
 std::string Percent(double share) { return absl::StrFormat("%.1f", 100 * share); }

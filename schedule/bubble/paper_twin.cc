@@ -25,7 +25,7 @@ using Machines = std::map<MachineKey, Machine>;
 struct World {
   Machines machines;
   Picoseconds shift;
-  std::map<std::size_t, Picoseconds> card;  // by LLM stage: gradients are reduced
+  std::vector<Picoseconds> card;  // by LLM stage: gradients are reduced
   Picoseconds end;
 };
 
@@ -33,14 +33,31 @@ enum class How { kBefore, kAfter, kSlots };
 
 int Rank(std::int16_t layer) { return layer == ir::kProjectorLayer ? 1 << 20 : layer; }
 
+// The cards of a stage gather one bucket after the other, together with the other stages that hold
+// the same layers. By encoder stage.
+std::vector<std::vector<Interval>> Gather(const EncoderWork& encoder,
+                                          std::vector<Picoseconds>& card) {
+  const auto stages = static_cast<std::size_t>(encoder.plan.pipeline_parallel);
+  std::vector<std::vector<Interval>> gathers(stages);
+  for (std::size_t p = 0; p < encoder.sync.gathers.size(); ++p) {
+    for (const EncoderSync::Bucket& bucket : encoder.sync.gathers[p]) {
+      Picoseconds start;
+      for (std::size_t d = p; d < card.size(); d += stages) start = std::max(start, card[d]);
+      for (std::size_t d = p; d < card.size(); d += stages) card[d] = start + bucket.duration;
+      gathers[p].push_back({start, start + bucket.duration});
+    }
+  }
+  return gathers;
+}
+
 // Everything about one encoder; a split is scheduled from scratch.
 class Twin {
  public:
   Twin(const Problem& problem, std::size_t index, bool moves, World& world)
       : problem_(problem), encoder_(problem.encoders[index]), moves_(moves), world_(world) {
-    gathers_.resize(encoder_.forward.size());
     std::vector<Picoseconds> card(problem.llm.stages.size());
-    for (std::size_t e = 0; e <= index; ++e) Gather(problem.encoders[e], card, e == index);
+    for (std::size_t e = 0; e < index; ++e) Gather(problem.encoders[e], card);
+    gathers_ = Gather(encoder_, card);
   }
 
   struct Outcome {
@@ -63,18 +80,6 @@ class Twin {
  private:
   using Starts = std::vector<std::vector<Picoseconds>>;  // by encoder stage and op
 
-  void Gather(const EncoderWork& encoder, std::vector<Picoseconds>& card, bool keep) {
-    const auto stages = static_cast<std::size_t>(encoder.plan.pipeline_parallel);
-    for (std::size_t p = 0; p < encoder.sync.gathers.size(); ++p) {
-      for (const EncoderSync::Bucket& bucket : encoder.sync.gathers[p]) {
-        Picoseconds start;
-        for (std::size_t d = p; d < card.size(); d += stages) start = std::max(start, card[d]);
-        for (std::size_t d = p; d < card.size(); d += stages) card[d] = start + bucket.duration;
-        if (keep) gathers_[p].push_back({start, start + bucket.duration});
-      }
-    }
-  }
-
   static bool Holds(const EncoderSync::Bucket& bucket, std::int16_t layer) {
     return Rank(bucket.first_layer) <= Rank(layer) && Rank(layer) <= Rank(bucket.last_layer);
   }
@@ -90,6 +95,7 @@ class Twin {
   std::vector<MachineKey> Keys(std::int32_t j, std::size_t p, Resource resource) const {
     const PipelinePlace place = PlaceOf(problem_, encoder_, j, static_cast<std::int32_t>(p));
     std::vector<MachineKey> keys;
+    keys.reserve(place.lane_count);
     for (std::int32_t l = 0; l < place.lane_count; ++l) {
       keys.emplace_back(place.stage, place.first_lane + l, resource);
     }
@@ -218,6 +224,7 @@ class Twin {
   struct Coming {
     Picoseconds at;
     std::int32_t pipeline, order;
+    // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
     auto operator<=>(const Coming&) const = default;
   };
   // All forwards for in_line_ in line, the rest of each pipeline in slots.
@@ -441,18 +448,12 @@ class Twin {
     return done;
   }
 
-  std::vector<Picoseconds> Cards() const {
-    std::vector<Picoseconds> cards;
-    for (const auto& [stage, free] : world_.card) cards.push_back(free);
-    return cards;
-  }
-
   void ScheduleBackwards() {
     const std::size_t pipelines = placed_.pipelines.size();
     backwards_.clear();
     moved_.assign(pipelines, 0);
     for (std::size_t j = 0; j < pipelines; ++j) backwards_.push_back(*PlaceBackwards(j, 0));
-    std::vector<Picoseconds> cards = Cards();
+    std::vector<Picoseconds> cards = world_.card;
     const Picoseconds least = std::max(world_.end, Reduce({}, cards, nullptr));
     while (moves_) {
       std::size_t last = 0;
@@ -485,10 +486,10 @@ class Twin {
         }
       }
     }
-    std::vector<Picoseconds> cards = Cards();
+    std::vector<Picoseconds> cards = world_.card;
     outcome.end = std::max(world_.end, Reduce(all, cards, &outcome.placed.reductions));
     outcome.placed.gathers = gathers_;
-    for (std::size_t d = 0; d < cards.size(); ++d) outcome.world.card[d] = cards[d];
+    outcome.world.card = cards;
     outcome.world.shift = shift_;
     outcome.world.end = outcome.end;
     return outcome;
@@ -532,26 +533,15 @@ World Start(const Problem& problem) {
       world.machines[{key, lane, Resource::kCompute}] = {stage.compute_idle, {}, stage.last_end};
       world.machines[{key, lane, Resource::kLink}] = {stage.link_idle, {}, stage.last_end};
     }
-    world.card[d] = stage.gradients_reduced;
+    world.card.push_back(stage.gradients_reduced);
     world.end = std::max(world.end, stage.gradients_reduced);
   }
   return world;
 }
 
-// All encoders' gathers: the cards of a stage do them one after the other, together with the other
-// stages that hold the same layers.
 Picoseconds GathersEnd(const Problem& problem) {
   std::vector<Picoseconds> card(problem.llm.stages.size());
-  for (const EncoderWork& encoder : problem.encoders) {
-    const auto stages = static_cast<std::size_t>(encoder.plan.pipeline_parallel);
-    for (std::size_t p = 0; p < encoder.sync.gathers.size(); ++p) {
-      for (const EncoderSync::Bucket& bucket : encoder.sync.gathers[p]) {
-        Picoseconds start;
-        for (std::size_t d = p; d < card.size(); d += stages) start = std::max(start, card[d]);
-        for (std::size_t d = p; d < card.size(); d += stages) card[d] = start + bucket.duration;
-      }
-    }
-  }
+  for (const EncoderWork& encoder : problem.encoders) Gather(encoder, card);
   return *std::max_element(card.begin(), card.end());
 }
 

@@ -93,6 +93,18 @@ TEST(ReportTest, AveragesAreOverGpus) {
   EXPECT_NEAR(sum, 1.0, 1e-12);
 }
 
+// Two lanes a stage: four programs, but still two stages of six GPUs each.
+TEST(ReportTest, LanesOfAStageAreOneRow) {
+  step::Step step = MakeStep();
+  step.schedule.lanes = 2;
+  step.schedule.programs.resize(4);
+  const Report report = MakeReportOrDie(step);
+  ASSERT_EQ(report.stages.size(), 2U);
+  EXPECT_EQ(report.stages[0].gpus, 6);
+  EXPECT_DOUBLE_EQ(report.stages[0].time.compute_s, (2 * 0.4 + 4 * 0.7) / 6);
+  EXPECT_DOUBLE_EQ(report.stages[1].time.compute_s, 0.9);
+}
+
 TEST(ReportTest, EfficiencyByItsFormula) {
   const Report report = MakeReportOrDie(MakeStep());
   const double peak = Costs().peak_flops().value();

@@ -7,20 +7,11 @@
 #include <tuple>
 #include <utility>
 
+#include "schedule/bubble/paper_twin_machines.h"
 #include "schedule/ir/schedule.h"
 
 namespace optimus::bubble::testing {
 namespace {
-
-const Picoseconds kLongAgo(-1'000'000'000'000'000);
-
-// What one resource of one lane has free, and from when on it is free outside of the LLM.
-struct Machine {
-  std::vector<Interval> slots;
-  Picoseconds before, after;
-};
-using MachineKey = std::tuple<std::int32_t, std::int32_t, Resource>;  // stage, lane, resource
-using Machines = std::map<MachineKey, Machine>;
 
 struct World {
   Machines machines;
@@ -100,46 +91,6 @@ class Twin {
       keys.emplace_back(place.stage, place.first_lane + l, resource);
     }
     return keys;
-  }
-
-  // The slots that all these machines have free.
-  static std::set<std::pair<Picoseconds, Picoseconds>> Common(const Machines& machines,
-                                                              const std::vector<MachineKey>& keys) {
-    std::set<std::pair<Picoseconds, Picoseconds>> common = {{kLongAgo, -kLongAgo}};
-    for (const MachineKey& key : keys) {
-      std::set<std::pair<Picoseconds, Picoseconds>> next;
-      for (const auto& [start, end] : common) {
-        for (const Interval& slot : machines.at(key).slots) {
-          const Picoseconds from = std::max(start, slot.start);
-          const Picoseconds to = std::min(end, slot.end);
-          if (from < to) next.insert({from, to});
-        }
-      }
-      common = next;
-    }
-    return common;
-  }
-
-  // The first time from `ready` on at which all machines are free for so long.
-  static std::optional<Picoseconds> FirstFit(const Machines& machines,
-                                             const std::vector<MachineKey>& keys, Picoseconds ready,
-                                             Picoseconds duration) {
-    for (const auto& [start, end] : Common(machines, keys)) {
-      const Picoseconds at = std::max(start, ready);
-      if (at + duration <= end) return at;
-    }
-    return std::nullopt;
-  }
-
-  static void TakeSlot(Machine& machine, Interval taken) {
-    std::vector<Interval> left;
-    for (const Interval& slot : machine.slots) {
-      const Interval head{slot.start, std::min(slot.end, taken.start)};
-      const Interval tail{std::max(slot.start, taken.end), slot.end};
-      if (head.start < head.end) left.push_back(head);
-      if (tail.start < tail.end) left.push_back(tail);
-    }
-    machine.slots = left;
   }
 
   Picoseconds Hop(bool forward, std::int32_t j, std::size_t p) const {

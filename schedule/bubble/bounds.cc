@@ -15,11 +15,9 @@ namespace {
 // lanes of that stage at once.
 Ps LaneTime(const Problem& problem, const EncoderWork& encoder, Direction direction) {
   const auto& works = direction == Direction::kForward ? encoder.forward : encoder.backward;
-  const std::int32_t lanes =
-      problem.lanes / (problem.tensor_parallel / encoder.plan.tensor_parallel);
   Ps sum = 0;
-  for (const StageWork& work : works) sum += work.compute.value() * lanes;
-  return sum;
+  for (const StageWork& work : works) sum += work.compute.value();
+  return sum * (problem.lanes / (problem.tensor_parallel / encoder.plan.tensor_parallel));
 }
 
 struct Demand {
@@ -29,6 +27,17 @@ struct Demand {
 
 Ps Least(const std::vector<Picoseconds>& times) {
   return times.empty() ? 0 : std::min_element(times.begin(), times.end())->value();
+}
+
+// Before this no forward of the encoder can start on its stage p: all its ops wait for gathers.
+Ps FirstGathered(const EncoderWork& encoder, std::size_t p, const std::vector<Interval>& gathers) {
+  Ps first = encoder.forward[p].ops.empty() ? 0 : kForever;
+  for (const WorkOp& op : encoder.forward[p].ops) {
+    const std::int32_t bucket = gathers.empty() ? -1 : BucketOf(encoder.sync.gathers[p], op.layer);
+    if (bucket < 0) return 0;
+    first = std::min(first, gathers[static_cast<std::size_t>(bucket)].end.value());
+  }
+  return first;
 }
 
 // The fluid bound. All times are those of the LLM alone; the shift of the LLM is what is bounded,
@@ -43,27 +52,57 @@ Ps Least(const std::vector<Picoseconds>& times) {
 //   c. all of it fits into the idle time of the whole step.
 // Idle time grows by at most one lane's worth per unit of `end` and by exactly as much per unit of
 // shift, so that in c. a longer shift is never worse than a later end: the least shift + end has
-// the least end of b.
+// the least end of b. All of this holds for each Part alone: its kernels run in its slots on its
+// lanes.
 class Fluid {
  public:
-  explicit Fluid(const Problem& problem) : problem_(problem), shift_(LeastShift(problem).value()) {
+  explicit Fluid(const Problem& problem) : problem_(problem) {
     for (const LlmStage& stage : problem.llm.stages) {
       capacity_.emplace_back(AllSlots(stage).compute);
     }
     lanes_ = static_cast<Ps>(capacity_.size()) * problem.lanes;
     for (const EncoderWork& encoder : problem.encoders) AddDemands(encoder);
     lost_ = LostToGathers();
-    end_ = LeastEnd();
   }
 
-  Ps Step() {
-    for (const Ps need : ForwardNeeds()) shift_ = std::max(shift_, RoundUp(need));
-    for (const Demand& demand : backward_) RaiseEnd(demand);
+  // a. at least 0.
+  Ps LeastShift() {
+    std::sort(forward_.begin(), forward_.end(),
+              [](const Demand& x, const Demand& y) { return x.time < y.time; });
+    Ps work = 0, shift = 0;
+    for (const Demand& demand : forward_) {
+      work += demand.amount;
+      if (demand.amount == 0) continue;
+      shift = std::max(shift, RoundUp(work + lost_ - IdleBefore(demand.time)));
+    }
+    return shift;
+  }
+
+  // b. at least `end`.
+  Ps LeastEnd(Ps end) {
+    std::sort(backward_.begin(), backward_.end(),
+              [](const Demand& x, const Demand& y) { return x.time > y.time; });
+    Ps work = 0, idle = -kForever;
+    for (const Demand& demand : backward_) {
+      work += demand.amount;
+      if (demand.amount > 0) idle = std::max(idle, IdleBefore(demand.time) + work);
+    }
+    if (IdleBefore(end) >= idle) return end;
+    // After the LLM's own end all lanes are idle.
+    Ps low = end, high = std::max(end, problem_.llm.step.value()) + RoundUp(work);
+    while (high - low > 1) {
+      const Ps middle = low + (high - low) / 2;
+      (IdleBefore(middle) < idle ? low : high) = middle;
+    }
+    return high;
+  }
+
+  // c.
+  Ps ShiftFor(Ps end) const {
     Ps total = 0;
     for (const Demand& demand : forward_) total += demand.amount;
     for (const Demand& demand : backward_) total += demand.amount;
-    if (total > 0) shift_ = std::max(shift_, RoundUp(total + lost_ - IdleBefore(end_)));
-    return shift_ + end_ + problem_.llm.after_reduction.value();
+    return total == 0 ? 0 : RoundUp(total + lost_ - IdleBefore(end));
   }
 
  private:
@@ -77,19 +116,6 @@ class Fluid {
       backward_.push_back(
           {problem_.llm.backward_made[at].value() + Least(encoder.from_llm), backward});
     }
-  }
-
-  // Before this no forward of the encoder can start on its stage p: all its ops wait for gathers.
-  static Ps FirstGathered(const EncoderWork& encoder, std::size_t p,
-                          const std::vector<Interval>& gathers) {
-    Ps first = encoder.forward[p].ops.empty() ? 0 : kForever;
-    for (const WorkOp& op : encoder.forward[p].ops) {
-      const std::int32_t bucket =
-          gathers.empty() ? -1 : BucketOf(encoder.sync.gathers[p], op.layer);
-      if (bucket < 0) return 0;
-      first = std::min(first, gathers[static_cast<std::size_t>(bucket)].end.value());
-    }
-    return first;
   }
 
   // Lane time before the first gather has ended, where every encoder waits for one.
@@ -107,26 +133,6 @@ class Fluid {
     return lost;
   }
 
-  // The network card of a stage is done: the LLM's reduction, then the encoders' in a row; those of
-  // one encoder not before its last gradient has come from the LLM.
-  Ps LeastEnd() const {
-    std::vector<Picoseconds> card_free = LlmReductionEnds(problem_);
-    for (const EncoderWork& encoder : problem_.encoders) {
-      Picoseconds last;
-      for (const std::int32_t i : encoder.micro_batches) {
-        const auto at = static_cast<std::size_t>(i);
-        last =
-            std::max(last, problem_.llm.backward_made[at] + Picoseconds(Least(encoder.from_llm)));
-      }
-      std::vector<std::vector<Picoseconds>> ready;
-      for (const auto& buckets : encoder.sync.reductions) ready.emplace_back(buckets.size(), last);
-      PlaceReductions(encoder, ready, card_free);
-    }
-    Ps end = 0;
-    for (const Picoseconds free : card_free) end = std::max(end, free.value());
-    return end;
-  }
-
   // Idle lane time in [0, at] of the LLM alone.
   Ps IdleBefore(Ps at) const {
     Ps idle = 0;
@@ -134,43 +140,39 @@ class Fluid {
     return idle;
   }
 
+  // Lane time shared by all lanes.
   Ps RoundUp(Ps lane_time) const { return lane_time <= 0 ? 0 : (lane_time + lanes_ - 1) / lanes_; }
-
-  // a. for every deadline: lane time that the shift has to add.
-  std::vector<Ps> ForwardNeeds() {
-    std::vector<Ps> needs;
-    std::sort(forward_.begin(), forward_.end(),
-              [](const Demand& a, const Demand& b) { return a.time < b.time; });
-    Ps work = 0;
-    for (const Demand& demand : forward_) {
-      work += demand.amount;
-      if (demand.amount > 0) needs.push_back(work + lost_ - IdleBefore(demand.time));
-    }
-    return needs;
-  }
-
-  // b. for one release, by bisection.
-  void RaiseEnd(const Demand& released) {
-    Ps work = IdleBefore(released.time);
-    for (const Demand& demand : backward_) {
-      if (demand.time >= released.time) work += demand.amount;
-    }
-    if (IdleBefore(end_) >= work) return;
-    Ps low = end_, high = std::max(end_, problem_.llm.step.value()) + RoundUp(work);
-    while (IdleBefore(high) < work) high += high;
-    while (high - low > 1) {
-      const Ps middle = low + (high - low) / 2;
-      (IdleBefore(middle) < work ? low : high) = middle;
-    }
-    end_ = high;
-  }
 
   const Problem& problem_;
   std::vector<Capacity> capacity_;  // by stage: all its lanes are alike
   Ps lanes_ = 0;
   std::vector<Demand> forward_, backward_;
-  Ps lost_ = 0, shift_ = 0, end_ = 0;
+  Ps lost_ = 0;
 };
+
+// The network card of a stage is done: the LLM's reduction, then the encoders' in a row; those of
+// one encoder not before its last gradient has come from the LLM.
+Ps CardsDone(const Problem& problem) {
+  std::vector<Picoseconds> card_free = LlmReductionEnds(problem);
+  for (const EncoderWork& encoder : problem.encoders) {
+    Picoseconds last;
+    for (const std::int32_t i : encoder.micro_batches) {
+      const auto at = static_cast<std::size_t>(i);
+      last = std::max(last, problem.llm.backward_made[at] + Picoseconds(Least(encoder.from_llm)));
+    }
+    std::vector<std::vector<Picoseconds>> ready;
+    for (const auto& buckets : encoder.sync.reductions) ready.emplace_back(buckets.size(), last);
+    PlaceReductions(encoder, ready, card_free);
+  }
+  return std::max_element(card_free.begin(), card_free.end())->value();
+}
+
+Ps FluidStep(const Problem& problem) {
+  Fluid fluid(problem);
+  const Ps end = fluid.LeastEnd(CardsDone(problem));
+  const Ps shift = std::max({LeastShift(problem).value(), fluid.LeastShift(), fluid.ShiftFor(end)});
+  return shift + end + problem.llm.after_reduction.value();
+}
 
 // Compute alone, wherever and in whatever order it runs: shared evenly over all lanes, or what the
 // busiest stage of the LLM has without any encoder.
@@ -195,7 +197,7 @@ Ps WorkBound(const Problem& problem) {
 Bounds LowerBounds(const Problem& problem) {
   const Ps alone = problem.llm.step.value();
   return {Picoseconds(std::max(alone, WorkBound(problem))),
-          Picoseconds(std::max(alone, Fluid(problem).Step()))};
+          Picoseconds(std::max(alone, FluidStep(problem)))};
 }
 
 }  // namespace optimus::bubble

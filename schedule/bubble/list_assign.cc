@@ -4,35 +4,33 @@
 #include <utility>
 
 namespace optimus::bubble {
-namespace {
-
-// Kernels that are not cut leave about a tenth of idle time unused, where it is cut into slots.
-constexpr Ps kLossDivisor = 10;
-
-}  // namespace
 
 FluidPipeline::FluidPipeline(const WorkGraph& graph, const std::vector<const Slots*>& slots,
-                             std::vector<Ps> releases)
-    : releases_(std::move(releases)),
-      work_(graph.stage_compute),
-      tail_(graph.stage_tail),
-      length_(graph.length) {
-  for (Ps& work : work_) work += work / kLossDivisor;
+                             std::vector<Ps> releases, Ps scale)
+    : scale_(scale),
+      releases_(std::move(releases)),
+      length_(scale * graph.length),
+      idle_(graph.nodes == 0) {
   for (std::size_t p = 0; p < slots.size(); ++p) {
     capacity_.emplace_back(*slots[p]);
+    // A stage without work has neither lead nor tail.
+    const bool works = graph.stage_compute[p] > 0;
+    work_.push_back(graph.stage_compute[p] * (scale > 1 ? scale + 1 : 1));
+    tail_.push_back(works ? scale * graph.stage_tail[p] : 0);
     std::vector<Ps>& used = used_.emplace_back();
     for (const Ps release : releases_) {
-      used.push_back(capacity_[p].Before(release + std::min(graph.stage_lead[p], graph.length)));
+      used.push_back(scale * capacity_[p].Before(release + (works ? graph.stage_lead[p] : 0)));
     }
   }
+  for (Ps& release : releases_) release *= scale;
 }
 
 Ps FluidPipeline::End(absl::Span<const std::int32_t> owned) const {
+  if (owned.empty() || idle_) return -kForever;
   Ps end = -kForever;
   for (const std::int32_t k : owned) {
     end = std::max(end, releases_[static_cast<std::size_t>(k)] + length_);
   }
-  if (owned.empty()) return end;
   // Micro-batches are released in their order (backward) or in the reverse (forward, mirrored).
   const bool ascending = releases_[static_cast<std::size_t>(owned.front())] <=
                          releases_[static_cast<std::size_t>(owned.back())];
@@ -45,7 +43,7 @@ Ps FluidPipeline::End(absl::Span<const std::int32_t> owned) const {
       amount = std::max(amount,
                         used_[p][static_cast<std::size_t>(k)] + work_[p] * static_cast<Ps>(n + 1));
     }
-    end = std::max(end, capacity_[p].Reach(amount) + tail_[p]);
+    end = std::max(end, capacity_[p].Reach(amount, scale_) + tail_[p]);
   }
   return end;
 }

@@ -11,26 +11,35 @@
 
 namespace optimus::bubble {
 
+// Kernels that are not cut leave about a tenth of idle time unused where that is cut into slots, so
+// the search counts on 11 / 10 of their time. Its times are ten times as large as they are, so that
+// nothing is rounded; only where they would overflow, they are not and nothing is added.
+inline constexpr Ps kFluidScale = 10;
+
 // One direction of one pipeline in the time of its engine (forward: mirrored).
 class FluidPipeline {
  public:
   // slots: compute, by encoder stage. releases: by position in EncoderWork::micro_batches.
   FluidPipeline(const WorkGraph& graph, const std::vector<const Slots*>& slots,
-                std::vector<Ps> releases);
-  // When all of `owned` (positions) can have ended at the earliest; -kForever for none.
+                std::vector<Ps> releases, Ps scale);
+  // When all of `owned` (positions) can have ended at the earliest, times `scale`; -kForever for
+  // none.
   Ps End(absl::Span<const std::int32_t> owned) const;
 
  private:
+  Ps scale_ = 1;                       // of all that follows but capacity_
   std::vector<Capacity> capacity_;     // by stage
   std::vector<std::vector<Ps>> used_;  // by stage and position: idle time before it begins
   std::vector<Ps> releases_, work_, tail_;
   Ps length_ = 0;
+  bool idle_ = false;  // there is nothing to do in this direction
 };
 
 struct AssignLimits {
   std::vector<std::int32_t> counts;  // by pipeline, to be met exactly; empty: free
   std::int32_t most = 0;             // per pipeline; 0: any number
-  Ps least_forward = -kForever, least_backward = -kForever;  // ends that are there in any case
+  Ps least_forward = -kForever,
+     least_backward = -kForever;  // ends that are there in any case, scaled
 };
 
 struct Assignment {

@@ -114,13 +114,25 @@ std::vector<Ps> ListEncoder::ReleasesOf(std::size_t pipeline, Direction directio
   return releases;
 }
 
+Ps ListEncoder::FluidScale() const {
+  constexpr Ps kFits = kForever / 64;
+  Ps most = problem_.llm.step.value();
+  for (const WorkGraph* graph : {&forward_graph_, &backward_graph_}) {
+    most += graph->length;
+    for (const Ps compute : graph->stage_compute) {
+      most += compute * static_cast<Ps>(work_.micro_batches.size());
+    }
+  }
+  return most < kFits ? kFluidScale : 1;
+}
+
 std::vector<FluidPipeline> ListEncoder::FluidOf(const std::vector<View>& views,
                                                 Direction direction) const {
   std::vector<FluidPipeline> fluid;
   for (std::size_t j = 0; j < views.size(); ++j) {
     std::vector<const Slots*> compute;
     for (const LaneSlots& slots : views[j].slots) compute.push_back(&slots.compute);
-    fluid.emplace_back(GraphOf(direction), compute, ReleasesOf(j, direction));
+    fluid.emplace_back(GraphOf(direction), compute, ReleasesOf(j, direction), FluidScale());
   }
   return fluid;
 }
@@ -130,14 +142,15 @@ void ListEncoder::Assign(const Lanes& lanes, const planner::Split& split, std::i
   AssignLimits limits;
   limits.counts = split;
   limits.most = most;
-  limits.least_forward = least_shift - first_gathered_;
+  const Ps scale = FluidScale();
+  limits.least_forward = scale * (least_shift - first_gathered_);
   for (std::size_t d = 0; d < card_free.size(); ++d) {
     Ps reduced = card_free[d].value();
     const std::size_t stage = d % static_cast<std::size_t>(work_.plan.pipeline_parallel);
     if (stage < work_.sync.reductions.size()) {
       for (const auto& bucket : work_.sync.reductions[stage]) reduced += bucket.duration.value();
     }
-    limits.least_backward = std::max(limits.least_backward, reduced);
+    limits.least_backward = std::max(limits.least_backward, scale * reduced);
   }
   const auto forward = FluidOf(ViewsOf(lanes, Direction::kForward, true), Direction::kForward);
   const auto backward = FluidOf(ViewsOf(lanes, Direction::kBackward, false), Direction::kBackward);

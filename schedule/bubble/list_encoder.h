@@ -55,6 +55,7 @@ class ListEncoder {
 
   std::vector<View> ViewsOf(const Lanes& lanes, Direction direction, bool mirrored) const;
   std::vector<Ps> ReleasesOf(std::size_t pipeline, Direction direction) const;
+  Ps FluidScale() const;
   std::vector<FluidPipeline> FluidOf(const std::vector<View>& views, Direction direction) const;
   std::vector<ListJob> JobsOf(std::size_t pipeline, Direction direction) const;
   // The least cost of the costliest pipeline: that one tries the next variant as long as this helps

@@ -55,11 +55,12 @@ Ps Capacity::Before(Ps at) const {
   return before_[i] + (std::min(at, slots_[i].end.value()) - slots_[i].start.value());
 }
 
-Ps Capacity::Reach(Ps amount) const {
+Ps Capacity::Reach(Ps amount, Ps scale) const {
   // Of the slots that begin with less than `amount`, the last one.
-  const auto after = std::lower_bound(before_.begin(), before_.end(), amount);
+  const Ps whole = amount / scale + (amount % scale > 0 ? 1 : 0);  // rounded up
+  const auto after = std::lower_bound(before_.begin(), before_.end(), whole);
   const auto i = static_cast<std::size_t>(after - before_.begin()) - 1;
-  return slots_[i].start.value() + (amount - before_[i]);
+  return scale * (slots_[i].start.value() - before_[i]) + amount;
 }
 
 }  // namespace optimus::bubble

@@ -26,8 +26,9 @@ class Capacity {
   explicit Capacity(const Slots& slots);
   // Idle time in [0, at]; for at < 0, minus the idle time in [at, 0].
   Ps Before(Ps at) const;
-  // The least time at which Before is `amount` (more than the idle time before 0, negated).
-  Ps Reach(Ps amount) const;
+  // The least time at which Before is `amount`; both are `scale` times as large as they are, so
+  // that parts of picoseconds can be told apart. `amount` is above Before(-kForever).
+  Ps Reach(Ps amount, Ps scale = 1) const;
 
  private:
   Slots slots_;

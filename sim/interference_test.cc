@@ -220,6 +220,28 @@ TEST(InterferenceTest, ACollectiveThatStartsUnderAKernelLastsLonger) {
   EXPECT_EQ(network.End(costs, network.Collective(60, Stream::kTensorParallel)), 67);
 }
 
+// The kernel starts in the same instant as the collective, but only after a message there and back
+// that takes no time.
+TEST(InterferenceTest, ACollectiveSeesWhatTheWholeInstantStarts) {
+  ScheduleBuilder builder({1, 2, 2});
+  builder.schedule().gpus_per_node = 4;
+  const auto edge = builder.AddTransfer("free", 0, 0);
+  const auto work = builder.AddCollectiveWork(CollectiveKind::kAllGather, 60,
+                                              builder.AddGroup("tp", false, false, true));
+  const auto wait = builder.AddKernel(0, kForward, 10);
+  const auto gather = builder.AddCollective(0, Stream::kTensorParallel, kForward, work, {wait});
+  builder.AddSend(0, Stream::kForwardSend, 1, 0, edge, {wait});
+  const auto there = builder.AddReceive(1, Stream::kForwardReceive, 0, 0, edge);
+  builder.AddSend(1, Stream::kBackwardSend, 0, 1, edge, {there});
+  const auto back = builder.AddReceive(0, Stream::kBackwardReceive, 1, 1, edge);
+  AddPriced(builder, 100, {back});
+  for (const Fidelity fidelity : {Fidelity::kFolded, Fidelity::kGroup, Fidelity::kGpu}) {
+    const auto timeline = Simulate(builder.schedule(), WirelessCosts({1, 1, 3}), With(fidelity));
+    ASSERT_TRUE(timeline.ok()) << timeline.status();
+    EXPECT_EQ(EndOf(builder.schedule(), *timeline, 0, gather), 10 + 180);
+  }
+}
+
 // A slow GPU's kernel of 100 lasts 200 there, and 1.5 times that under a collective.
 TEST(InterferenceTest, FactorsOfSlowGpusMultiply) {
   Pair pair;

@@ -117,7 +117,9 @@ TEST(EncoderWork, ChainsOfSlicesWaitForTheirOwnLayersOnly) {
     const bubble::WorkOp& op = work.forward[0].ops[i];
     for (std::uint32_t d = 0; d < op.dependency_count; ++d) {
       const std::uint32_t before = work.forward[0].dependencies[op.first_dependency + d];
-      if (op.slice >= 0) EXPECT_EQ(work.forward[0].ops[before].slice, op.slice);
+      if (op.slice >= 0) {
+        EXPECT_EQ(work.forward[0].ops[before].slice, op.slice);
+      }
     }
   }
 }

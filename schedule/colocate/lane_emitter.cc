@@ -304,9 +304,9 @@ void LaneEmitter::SendGradients() {
   }
 }
 
-// Collectives of the LLM and of encoders share a link but not a stream. The scheduler has given them
-// turns; without these dependencies an encoder's collective that gets ready early would slow down
-// the LLM's.
+// Collectives of the LLM and of encoders share a link but not a stream. The scheduler has given
+// them turns; without these dependencies an encoder's collective that gets ready early would slow
+// down the LLM's.
 void LaneEmitter::TakeTurnsOnLink() {
   std::vector<Item> collectives;
   for (Item item = 0; item < program_.size(); ++item) {

@@ -220,7 +220,10 @@ absl::Status PlanSearch::ScheduleCandidate(const bubble::SearchOptions& options,
   }
   ClearSync(problem_);
   OPTIMUS_ASSIGN_OR_RETURN(const bubble::Result without, Schedule(same));
-  candidate.ranked.encoder_data_parallel = candidate.ranked.predicted - without.latency;
+  // The schedule with communication would do without it as well: where the greedy one without is
+  // longer, the difference is 0.
+  candidate.ranked.encoder_data_parallel =
+      std::max(candidate.ranked.predicted - without.latency, Picoseconds(0));
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace optimus::bubble {
@@ -10,7 +11,7 @@ namespace {
 struct FullEdge {
   std::uint32_t from = 0, to = 0;
   std::int16_t hop = -1;
-  friend auto operator<=>(const FullEdge&, const FullEdge&) = default;
+  auto Key() const { return std::tuple(from, to, hop); }
 };
 
 class Builder {
@@ -120,8 +121,10 @@ class Builder {
   }
 
   void StoreEdges() {
-    std::sort(edges_.begin(), edges_.end());
-    edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
+    std::sort(edges_.begin(), edges_.end(),
+              [](const FullEdge& a, const FullEdge& b) { return a.Key() < b.Key(); });
+    const auto same = [](const FullEdge& a, const FullEdge& b) { return a.Key() == b.Key(); };
+    edges_.erase(std::unique(edges_.begin(), edges_.end(), same), edges_.end());
     graph_.first_edge.assign(graph_.nodes + 1, 0);
     graph_.predecessors.assign(graph_.nodes, 0);
     for (const FullEdge& edge : edges_) {

@@ -60,7 +60,7 @@ class LlmBuilder {
  public:
   explicit LlmBuilder(const PipelineShape& shape)
       : shape_(shape),
-        ends_(2 * static_cast<std::size_t>(shape.stages * shape.chunks * shape.micro_batches), -1) {
+        ends_(std::size_t{2} * shape.stages * shape.chunks * shape.micro_batches, -1) {
     llm_.stages.resize(static_cast<std::size_t>(shape.stages));
     llm_.forward_needed.resize(static_cast<std::size_t>(shape.micro_batches));
     llm_.backward_made = llm_.forward_needed;
@@ -68,6 +68,7 @@ class LlmBuilder {
 
   LlmTimeline Build() {
     std::vector<std::vector<Chunk>> orders;
+    orders.reserve(static_cast<std::size_t>(shape_.stages));
     for (std::int32_t d = 0; d < shape_.stages; ++d) orders.push_back(StageOrder(shape_, d));
     std::vector<std::size_t> next(orders.size(), 0);
     std::vector<std::int64_t> free(orders.size(), 167'000);  // us: the gather
@@ -179,7 +180,7 @@ class EncoderBuilder {
     }
     const auto pipelines = static_cast<std::size_t>(PipelineCount(problem, work));
     const std::int32_t blocks = shape_.stages / shape_.encoder_pipeline;
-    const auto hops = static_cast<std::size_t>(blocks * (shape_.encoder_pipeline - 1));
+    const auto hops = static_cast<std::size_t>(blocks) * (shape_.encoder_pipeline - 1);
     work.forward_hop.assign(hops, Us(150));
     work.backward_hop = work.forward_hop;
     work.to_llm.assign(pipelines, Us(150));

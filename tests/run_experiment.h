@@ -2,10 +2,12 @@
 // Builds and runs one experiment the way the command does, for tests.
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "hw_profiles/profile.h"
+#include "schedule/colocate/optimus.h"
 #include "schedule/ir/critical_path.h"
 #include "schedule/ir/validate.h"
 #include "schedule/step/step.h"
@@ -21,7 +23,13 @@ struct Built {
 inline absl::StatusOr<Built> Build(const step::Experiment& experiment) {
   OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(experiment));
   Built built{std::make_shared<hw::ProfileCostModel>(std::move(profile)), {}};
-  OPTIMUS_ASSIGN_OR_RETURN(built.step, step::BuildStep(experiment, *built.costs));
+  if (experiment.plan().strategy() == step::Plan::OPTIMUS) {
+    OPTIMUS_ASSIGN_OR_RETURN(colocate::OptimusStep optimus,
+                             colocate::BuildOptimusStep(experiment, *built.costs, {}));
+    built.step = std::move(optimus.step);
+  } else {
+    OPTIMUS_ASSIGN_OR_RETURN(built.step, step::BuildStep(experiment, *built.costs));
+  }
   OPTIMUS_RETURN_IF_ERROR(ir::Validate(built.step.schedule));
   return built;
 }

@@ -148,9 +148,9 @@ absl::StatusOr<FidelityChoice> ChooseFidelity(const ir::Schedule& schedule, cons
     if (not_group.empty()) {
       return FidelityChoice{
           Fidelity::kGroup,
-          absl::StrCat("The GPUs of a tensor-parallel group do the same at the same time, but "
-                       "replicas are run apart: ",
-                       not_folded, ".")};
+          absl::StrCat("The GPUs of a ", schedule.lanes == 1 ? "tensor-parallel group" : "lane",
+                       " do the same at the same time, but replicas are run apart: ", not_folded,
+                       ".")};
     }
     return FidelityChoice{Fidelity::kGpu, absl::StrCat("Every GPU is run: ", not_group, ".")};
   }

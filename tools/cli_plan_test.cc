@@ -138,7 +138,6 @@ TEST_F(CliPlanTest, BadScheduleNamesAreRefusedBeforePlanning) {
 }
 
 TEST_F(CliPlanTest, PlansThatFitNoMemoryAreOneLine) {
-  WriteOptimus("gpus: 16", "gpus: 4");
   Write("o.textproto", absl::StrReplaceAll(Optimus(), {{"gpus: 16", "gpus: 2"},
                                                        {"data_parallel: 2", "data_parallel: 1"},
                                                        {"tensor_parallel: 4", "tensor_parallel: 1"},

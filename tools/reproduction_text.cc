@@ -40,6 +40,7 @@ void AppendInferred(const PaperTable& table, std::string& out) {
     line.second.push_back(absl::StrCat(entry.experiment, " ", entry.method->name));
   }
   std::vector<std::string> texts;
+  texts.reserve(lines.size());
   for (const auto& [text, cases] : lines) {
     texts.push_back(absl::StrCat(absl::StrJoin(cases, ", "), ": ", text));
   }

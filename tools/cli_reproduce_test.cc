@@ -105,6 +105,24 @@ TEST_F(CliReproduceTest, TheTextSaysTheSame) {
                     HasSubstr("guessed"), HasSubstr("there: so"), HasSubstr("\nwall ")));
 }
 
+TEST_F(CliReproduceTest, TheMethodChoosesTheScheduler) {
+  const std::string file = "examples/17_encoder_tp_2_llm_tp_4.textproto";
+  const std::string path = std::filesystem::absolute(file).string();
+  Write("experiments.csv", absl::StrCat("table,title,quantities,experiment,method,file,inferred\n",
+                                        "1,One,iteration_time_s eff_work_fine_percent,x,optimus,",
+                                        path, ",\n", "1,,,x,optimus_list,", path, ",\n"));
+  const Json json = RunJson(Command("x,optimus_list,speedup_over_optimus,1.1,x,,\n"));
+  EXPECT_EQ(json["runs"], 2);
+  for (const auto& [method, scheduler] :
+       {std::pair("optimus", "paper"), std::pair("optimus_list", "list")}) {
+    const Json run = RunJson(absl::StrCat("simulate --json --scheduler=", scheduler, " ", file));
+    EXPECT_EQ(Row(json, 0, method, "iteration_time_s")["simulated"], run["iteration_time_s"]);
+    EXPECT_DOUBLE_EQ(Row(json, 0, method, "eff_work_fine_percent")["simulated"].get<double>(),
+                     100 * run["optimus"]["eff_work"]["fine"].get<double>());
+  }
+  EXPECT_GE(Row(json, 0, "optimus_list", "speedup_over_optimus")["simulated"].get<double>(), 1);
+}
+
 TEST_F(CliReproduceTest, BadFiguresAreOneLineWithTheirPlace) {
   ExpectOneLineError(Command("y,megatron,iteration_time_s,1,s,,\n"),
                      {"figures.csv:2", "\"y\"", "known: x"});

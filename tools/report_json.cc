@@ -128,7 +128,9 @@ constexpr JsonField kFields[] = {
     {"stages", "the same times and memory for every pipeline stage, with its layers by chunk"},
     {"assumptions", "what the experiment's source does not say"},
     {"notes", "what the plan or the model of it simplifies"},
-    {"entities", "simulated: stages (folded), tensor-parallel groups (group) or GPUs (gpu)"},
+    {"entities",
+     "simulated: stages and their lanes (folded), tensor-parallel groups or lanes of every replica "
+     "(group) or GPUs (gpu)"},
     {"operations", "operations simulated, over all entities"},
     {"wall_s", "wall time of building and simulating; differs from run to run"},
     {"peak_memory_mib", "resident memory of optimus; differs from run to run"},

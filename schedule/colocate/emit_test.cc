@@ -262,10 +262,16 @@ struct LaneRun {
   std::map<std::pair<int, int>, Interval> layer_forward, layer_backward;  // module, layer
   std::map<std::pair<int, int>, Interval> gathers, reductions;            // module, layer
   std::map<int, Interval> needs, makes;  // LLM stage 0, chunk 0, by micro-batch
-  Interval optimizer, others;
+  Interval gradient_norm, optimizer, others;
+  Picoseconds encoders_end;
 };
 
 int LayerOrder(int layer) { return layer == ir::kProjectorLayer ? 1 << 20 : layer; }
+
+bool IsGradientNorm(const ir::Schedule& schedule, const ir::Operation& op) {
+  return op.kind == ir::OperationKind::kCollective &&
+         schedule.collectives[op.work].work.name == "grad_norm";
+}
 
 void AddTo(LaneRun& run, int stage, const ir::Operation& op, const ir::Span& span) {
   if (op.tag.phase == Phase::kOptimizer) {
@@ -285,6 +291,7 @@ void AddTo(LaneRun& run, int stage, const ir::Operation& op, const ir::Span& spa
     if (stage != 0 || op.tag.chunk != 0) return;
     (op.tag.phase == Phase::kForward ? run.needs : run.makes)[op.tag.micro_batch].Add(span);
   } else {
+    run.encoders_end = std::max(run.encoders_end, span.end);
     const bool forward = op.tag.phase == Phase::kForward;
     (forward ? run.forward : run.backward)[{op.tag.module, op.tag.micro_batch, op.tag.slice, layer}]
         .Add(span);
@@ -297,7 +304,9 @@ std::vector<LaneRun> RunLanes(const ir::Schedule& schedule, const ir::Timeline& 
   std::size_t next = 0;
   for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
     for (const ir::Operation& op : schedule.programs[p].operations) {
-      AddTo(lanes[p], schedule.programs[p].stage, op, timeline.spans[next++]);
+      const ir::Span& span = timeline.spans[next++];
+      if (IsGradientNorm(schedule, op)) lanes[p].gradient_norm.Add(span);
+      AddTo(lanes[p], schedule.programs[p].stage, op, span);
     }
   }
   return lanes;
@@ -344,6 +353,7 @@ void ExpectSyncAround(const LaneRun& lane) {
       ASSERT_GE(reduction.start, found->second.end);
     }
   }
+  ASSERT_LE(lane.encoders_end, lane.gradient_norm.start);
   ASSERT_LE(lane.others.end, lane.optimizer.start);
 }
 

@@ -162,8 +162,9 @@ std::int64_t PipelineModel::LineTail(absl::Span<const std::int64_t> from) {
 }
 
 std::int32_t PipelineModel::SlotRoot(std::size_t forward_moved, std::int64_t first_from) {
-  // Slots before the first gradient do not matter.
-  if (forward_last_[forward_moved] <= first_from) forward_moved = 0;
+  // Slots before the first gradient do not matter. One that a forward fills up to that very moment
+  // does: an op without length would still fit at its end.
+  if (forward_last_[forward_moved] < first_from) forward_moved = 0;
   if (slot_roots_.size() <= forward_moved) slot_roots_.resize(forward_moved + 1, -1);
   if (slot_roots_[forward_moved] < 0) {
     slot_roots_[forward_moved] = static_cast<std::int32_t>(slot_nodes_.size());

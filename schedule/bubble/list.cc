@@ -59,9 +59,8 @@ class Lister {
           e < options_.splits.size() ? options_.splits[e] : planner::Split();
       const std::int32_t most =
           e < options_.most_micro_batches.size() ? options_.most_micro_batches[e] : 0;
-      encoders_[e].Assign(free, split, most, shift_, card_free);
-      shift_ = std::max(shift_, encoders_[e].PlaceForward(free, shift_));
-      encoders_[e].Occupy(Direction::kForward, free);
+      shift_ = std::max(shift_, encoders_[e].PlaceForward(free, split, most, shift_, card_free));
+      if (e + 1 < encoders_.size()) encoders_[e].Occupy(Direction::kForward, free);
     }
     for (std::size_t e = 0; e < encoders_.size(); ++e) {
       encoders_[e].MoveForwardEarly(WithoutForward(e), shift_);
@@ -80,9 +79,9 @@ class Lister {
 
   void PlaceBackward() {
     std::vector<Picoseconds> card_free = LlmReductionEnds(problem_);
-    for (ListEncoder& encoder : encoders_) {
-      encoder.PlaceBackward(lanes_, card_free);
-      encoder.Occupy(Direction::kBackward, lanes_);
+    for (std::size_t e = 0; e < encoders_.size(); ++e) {
+      encoders_[e].PlaceBackward(lanes_, card_free);
+      if (e + 1 < encoders_.size()) encoders_[e].Occupy(Direction::kBackward, lanes_);
     }
   }
 

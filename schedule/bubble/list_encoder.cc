@@ -137,12 +137,12 @@ std::vector<FluidPipeline> ListEncoder::FluidOf(const std::vector<View>& views,
   return fluid;
 }
 
-void ListEncoder::Assign(const Lanes& lanes, const planner::Split& split, std::int32_t most,
-                         Ps least_shift, const std::vector<Picoseconds>& card_free) {
+AssignLimits ListEncoder::LimitsOf(const planner::Split& split, std::int32_t most, Ps least_shift,
+                                   const std::vector<Picoseconds>& card_free) const {
+  const Ps scale = FluidScale();
   AssignLimits limits;
   limits.counts = split;
   limits.most = most;
-  const Ps scale = FluidScale();
   limits.least_forward = scale * (least_shift - first_gathered_);
   for (std::size_t d = 0; d < card_free.size(); ++d) {
     Ps reduced = card_free[d].value();
@@ -152,10 +152,14 @@ void ListEncoder::Assign(const Lanes& lanes, const planner::Split& split, std::i
     }
     limits.least_backward = std::max(limits.least_backward, scale * reduced);
   }
-  const auto forward = FluidOf(ViewsOf(lanes, Direction::kForward, true), Direction::kForward);
-  const auto backward = FluidOf(ViewsOf(lanes, Direction::kBackward, false), Direction::kBackward);
-  Assignment assignment = bubble::Assign(
-      forward, backward, static_cast<std::int32_t>(work_.micro_batches.size()), limits);
+  return limits;
+}
+
+void ListEncoder::Assign(const std::vector<View>& forward, const std::vector<View>& backward,
+                         const AssignLimits& limits) {
+  Assignment assignment =
+      bubble::Assign(FluidOf(forward, Direction::kForward), FluidOf(backward, Direction::kBackward),
+                     static_cast<std::int32_t>(work_.micro_batches.size()), limits);
   owned_ = std::move(assignment.owned);
   evaluated_ += assignment.evaluated;
 }
@@ -209,8 +213,11 @@ Ps ListEncoder::ShiftFor(const ListPlacement& mirrored) const {
   return shift;
 }
 
-Ps ListEncoder::PlaceForward(const Lanes& lanes, Ps least_shift) {
+Ps ListEncoder::PlaceForward(const Lanes& lanes, const planner::Split& split, std::int32_t most,
+                             Ps least_shift, const std::vector<Picoseconds>& card_free) {
   const std::vector<View> views = ViewsOf(lanes, Direction::kForward, true);
+  Assign(views, ViewsOf(lanes, Direction::kBackward, false),
+         LimitsOf(split, most, least_shift, card_free));
   std::vector<ListPlacement> best;
   const auto cost = [this](const ListPlacement& placement) { return ShiftFor(placement); };
   const Ps shift = PlaceAll(views, Direction::kForward, least_shift, cost, best);
@@ -245,7 +252,16 @@ void ListEncoder::MoveEarly(const View& view, Ps shift, Times& times) const {
       const Ps hop = edge.hop < 0 ? 0 : view.view.hops[static_cast<std::size_t>(edge.hop)];
       from = std::max(from, times.start[id - node + edge.to] + graph.duration[edge.to] + hop);
     }
-    times.start[id] = cursors[graph.resource[node]].Place(from, graph.duration[node]);
+    Cursor& cursor = cursors[graph.resource[node]];
+    Cursor moved = cursor;
+    const Ps start = moved.Place(from, graph.duration[node]);
+    if (start <= times.start[id]) {
+      times.start[id] = start;
+      cursor = moved;
+    } else {
+      // An op of no length, at a point that is in no slot because other encoders' ops touch there.
+      cursor.free = times.start[id];
+    }
   }
 }
 

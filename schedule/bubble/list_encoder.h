@@ -23,13 +23,12 @@ class ListEncoder {
   ListEncoder(const Problem& problem, const EncoderWork& work,
               const std::vector<std::vector<Interval>>& gathers);
 
-  // Gives every micro-batch a pipeline; `split` and `most` as in SearchOptions (empty, 0: free).
-  // least_shift: of the LLM; card_free: by LLM stage, when the network cards are free.
-  void Assign(const Lanes& lanes, const planner::Split& split, std::int32_t most, Ps least_shift,
-              const std::vector<Picoseconds>& card_free);
-  // As late as the deadlines allow. Returns the shift of the LLM that this needs; anything up to
+  // Gives every micro-batch a pipeline and places its forward pass as late as the deadlines allow.
+  // `split` and `most` as in SearchOptions (empty, 0: free); card_free: by LLM stage, when the
+  // network cards are free. Returns the shift of the LLM that this needs; anything up to
   // least_shift is as good.
-  Ps PlaceForward(const Lanes& lanes, Ps least_shift);
+  Ps PlaceForward(const Lanes& lanes, const planner::Split& split, std::int32_t most,
+                  Ps least_shift, const std::vector<Picoseconds>& card_free);
   // The same ops in the same order as early as the shift allows, none later than before.
   void MoveForwardEarly(const Lanes& lanes, Ps shift);
   // Returns the end of the step before the optimizer, as far as this encoder decides it.
@@ -55,6 +54,10 @@ class ListEncoder {
 
   std::vector<View> ViewsOf(const Lanes& lanes, Direction direction, bool mirrored) const;
   std::vector<Ps> ReleasesOf(std::size_t pipeline, Direction direction) const;
+  AssignLimits LimitsOf(const planner::Split& split, std::int32_t most, Ps least_shift,
+                        const std::vector<Picoseconds>& card_free) const;
+  void Assign(const std::vector<View>& forward, const std::vector<View>& backward,
+              const AssignLimits& limits);
   Ps FluidScale() const;
   std::vector<FluidPipeline> FluidOf(const std::vector<View>& views, Direction direction) const;
   std::vector<ListJob> JobsOf(std::size_t pipeline, Direction direction) const;

@@ -65,6 +65,18 @@ InterferenceReport AppliedInterference(const SimulationOptions& options,
   return {factors, none ? "the profile has no interference" : ""};
 }
 
+// A finalist of planning, as it will be simulated.
+absl::StatusOr<Picoseconds> JudgedStep(const ir::Schedule& schedule, const CostModel& costs,
+                                       const SimulationOptions& options,
+                                       const step::Hardware& hardware) {
+  sim::Options engine = EngineOptions(options, hardware);
+  engine.fidelity = sim::Fidelity::kAuto;  // the same step, sooner
+  engine.record_spans = false;
+  OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline timeline,
+                           sim::SimGridRunner(costs, engine).Run(schedule));
+  return timeline.step;
+}
+
 absl::Status CheckIsOptimus(const step::Experiment& experiment) {
   if (experiment.plan().strategy() == step::Plan::OPTIMUS) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -88,6 +100,9 @@ absl::Status Simulation::BuildStep(step::Experiment experiment, const Simulation
   if (options.scheduler) plan.set_scheduler(*options.scheduler);
   colocate::PlanOptions planning;
   planning.exhaustive = options.exhaustive;
+  planning.judge = [&](const ir::Schedule& schedule) {
+    return JudgedStep(schedule, *costs_, options, experiment.hardware());
+  };
   absl::StatusOr<colocate::OptimusStep> built =
       colocate::BuildOptimusStep(experiment, *costs_, planning);
   if (absl::IsResourceExhausted(built.status())) {

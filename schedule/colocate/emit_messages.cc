@@ -13,8 +13,7 @@ class MessageWriter {
   MessageWriter(const EncoderContext& context, const bubble::Problem& problem,
                 const bubble::Result& result, std::int32_t encoder, ir::Schedule& schedule,
                 std::vector<Message>& messages)
-      : context_(context),
-        problem_(problem),
+      : problem_(problem),
         work_(problem.encoders[encoder]),
         placed_(result.encoders[encoder]),
         delta_f_(result.delta_f),
@@ -126,7 +125,6 @@ class MessageWriter {
     }
   }
 
-  const EncoderContext& context_;
   const bubble::Problem& problem_;
   const bubble::EncoderWork& work_;
   const bubble::PlacedEncoder& placed_;

@@ -18,7 +18,6 @@ namespace optimus::colocate {
 namespace {
 
 using ::testing::TestWithParam;
-using ::testing::Values;
 
 struct Case {
   std::string name;
@@ -221,11 +220,13 @@ class DistortedCosts : public hw::ProfileCostModel {
   DistortedCosts(const hw::ProfileCostModel& costs, std::uint64_t seed)
       : hw::ProfileCostModel(costs.profile()), seed_(seed) {}
   Picoseconds KernelTime(const Kernel& kernel) const override {
-    return Distorted(ProfileCostModel::KernelTime(kernel), kernel.name.size() + kernel.gemm.n);
+    return Distorted(ProfileCostModel::KernelTime(kernel),
+                     static_cast<std::int64_t>(kernel.name.size()) + kernel.gemm.n);
   }
   TransferCost CollectiveCost(const CollectiveWork& work, GroupShape group) const override {
     TransferCost cost = ProfileCostModel::CollectiveCost(work, group);
-    cost.latency = Distorted(cost.latency, work.name.size() + work.bytes.value());
+    cost.latency =
+        Distorted(cost.latency, static_cast<std::int64_t>(work.name.size()) + work.bytes.value());
     return cost;
   }
   TransferCost SendCost(Bytes bytes, bool same_node) const override {

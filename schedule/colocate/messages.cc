@@ -29,6 +29,7 @@ std::vector<LanePair> LanePairs(const ir::Schedule& schedule, const planner::Enc
   const std::int32_t lanes_each = schedule.lanes / subgroups;
   const std::int32_t first = pipeline % subgroups * lanes_each;
   std::vector<LanePair> pairs;
+  pairs.reserve(schedule.lanes);
   for (std::int32_t lane = 0; lane < schedule.lanes; ++lane) {
     pairs.push_back({first + lane / subgroups, lane});
   }

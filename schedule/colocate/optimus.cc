@@ -6,11 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "schedule/colocate/emit.h"
+#include "schedule/colocate/judge.h"
 #include "schedule/colocate/search.h"
 #include "schedule/step/check.h"
 
 namespace optimus::colocate {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 // Everything that planning makes.
 struct Planning {
@@ -22,6 +29,9 @@ struct Planning {
 
   EncoderContext context(const hw::ProfileCostModel& costs) const {
     return {experiment, stack, costs, scheduler};
+  }
+  bool IsJudged(const PlanOptions& options) const {
+    return options.judge && scheduler == step::Optimus::LIST;
   }
 };
 
@@ -54,7 +64,7 @@ absl::Status CheckSplits(const step::Experiment& experiment, const step::Stack& 
 absl::StatusOr<Planning> MakePlanning(const step::Experiment& experiment,
                                       const hw::ProfileCostModel& costs,
                                       const PlanOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   Planning planning;
   planning.experiment = experiment;
   step::FillDefaults(planning.experiment);
@@ -68,10 +78,15 @@ absl::StatusOr<Planning> MakePlanning(const step::Experiment& experiment,
   OPTIMUS_ASSIGN_OR_RETURN(planning.llms, BuildLlmSteps(planning.experiment, costs));
   OPTIMUS_ASSIGN_OR_RETURN(planning.stack, EncoderStack(planning.experiment));
   OPTIMUS_RETURN_IF_ERROR(CheckSplits(planning.experiment, planning.stack));
-  OPTIMUS_ASSIGN_OR_RETURN(planning.search,
-                           SearchPlans(planning.context(costs), planning.llms, options.exhaustive));
-  planning.search.plan.planning_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  OPTIMUS_ASSIGN_OR_RETURN(
+      planning.search,
+      SearchPlans(planning.context(costs), planning.llms,
+                  {options.exhaustive, planning.IsJudged(options) ? kFinalists : 1}));
+  if (planning.IsJudged(options)) {
+    OPTIMUS_RETURN_IF_ERROR(AddPaperFinalist(planning.context(costs), planning.llms,
+                                             options.exhaustive, planning.search));
+  }
+  planning.search.plan.planning_seconds = SecondsSince(begin);
   return planning;
 }
 
@@ -80,7 +95,9 @@ absl::StatusOr<Planning> MakePlanning(const step::Experiment& experiment,
 absl::StatusOr<OptimusPlan> PlanOptimus(const step::Experiment& experiment,
                                         const hw::ProfileCostModel& costs,
                                         const PlanOptions& options) {
-  OPTIMUS_ASSIGN_OR_RETURN(Planning planning, MakePlanning(experiment, costs, options));
+  PlanOptions predicted = options;
+  predicted.judge = nullptr;
+  OPTIMUS_ASSIGN_OR_RETURN(Planning planning, MakePlanning(experiment, costs, predicted));
   return std::move(planning.search.plan);
 }
 
@@ -88,10 +105,17 @@ absl::StatusOr<OptimusStep> BuildOptimusStep(const step::Experiment& experiment,
                                              const hw::ProfileCostModel& costs,
                                              const PlanOptions& options) {
   OPTIMUS_ASSIGN_OR_RETURN(Planning planning, MakePlanning(experiment, costs, options));
-  const BestPlan& best = planning.search.best;
   OptimusStep result;
-  OPTIMUS_ASSIGN_OR_RETURN(
-      result.step, EmitStep(planning.context(costs), std::move(planning.llms[best.llm]), best));
+  if (planning.IsJudged(options)) {
+    const auto begin = Clock::now();
+    OPTIMUS_ASSIGN_OR_RETURN(result.step, JudgeFinalists(planning.context(costs), planning.llms,
+                                                         options.judge, planning.search));
+    planning.search.plan.judging_seconds = SecondsSince(begin);
+  } else {
+    const BestPlan& best = planning.search.best.front();
+    OPTIMUS_ASSIGN_OR_RETURN(
+        result.step, EmitStep(planning.context(costs), std::move(planning.llms[best.llm]), best));
+  }
   result.plan = std::move(planning.search.plan);
   return result;
 }

@@ -157,9 +157,11 @@ TEST(OptimizerKernels, CountEncoderParameters) {
 
 TEST(PlanOptimus, PlansThatDoNotFitSayWhy) {
   const OptimusPlan all = PlanOf(testing::Experiment(Vit()));
-  const auto [least, most] = std::minmax_element(
-      all.ranked.begin(), all.ranked.end(),
-      [](const RankedPlan& a, const RankedPlan& b) { return a.memory.total() < b.memory.total(); });
+  const auto needs_less = [](const RankedPlan& a, const RankedPlan& b) {
+    return a.memory.total() < b.memory.total();
+  };
+  const auto least = std::min_element(all.ranked.begin(), all.ranked.end(), needs_less);
+  const auto most = std::max_element(all.ranked.begin(), all.ranked.end(), needs_less);
   const double capacity = (ToGib(least->memory.total()) + ToGib(most->memory.total())) / 2;
   hw::HardwareProfile profile = step::testing::Costs().profile();
   profile.mutable_gpu()->mutable_memory_capacity_gib()->set_value(capacity);

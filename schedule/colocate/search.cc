@@ -87,11 +87,9 @@ class Drops {
 
 class PlanSearch {
  public:
-  PlanSearch(const EncoderContext& context, const std::vector<LlmStep>& llms, bool exhaustive)
-      : context_(context),
-        llms_(llms),
-        exhaustive_(exhaustive),
-        order_(LargestFirst(context.stack)) {
+  PlanSearch(const EncoderContext& context, const std::vector<LlmStep>& llms,
+             const SearchPlansOptions& options)
+      : context_(context), llms_(llms), options_(options), order_(LargestFirst(context.stack)) {
     tables_.world = llms[0].step.schedule.world;
     tables_.gpus_per_node = llms[0].step.schedule.gpus_per_node;
   }
@@ -110,18 +108,19 @@ class PlanSearch {
   absl::StatusOr<bubble::Result> Schedule(const bubble::SearchOptions& options) const;
   absl::Status ScheduleCandidate(const bubble::SearchOptions& options, Candidate& candidate);
   void Describe(const bubble::Result& result, Candidate& candidate) const;
+  void Keep(BestPlan plan);
   std::vector<EncoderPlan> PlansIn(const Candidate& candidate) const;
   bool IsComplete(const Candidate& c) const { return c.encoders.size() == order_.size(); }
   absl::Status NothingFits() const;
 
   const EncoderContext& context_;
   const std::vector<LlmStep>& llms_;
-  bool exhaustive_;
+  const SearchPlansOptions options_;
   std::vector<int> order_;
   ir::Schedule tables_;      // only priced; the best plan's work is interned again where it is used
   bubble::Problem problem_;  // LLM of the warm-up at hand, encoders of the candidate at hand
   std::vector<Candidate> complete_;
-  std::optional<BestPlan> best_;
+  std::vector<BestPlan> best_;  // best first
   Drops drops_;
   std::int64_t splits_evaluated_ = 0;
 };
@@ -192,6 +191,7 @@ void PlanSearch::Describe(const bubble::Result& result, Candidate& candidate) co
   }
   const LlmStep& llm = llms_[candidate.llm];
   ranked.warm_up = llm.warm_up;
+  ranked.scheduler = context_.scheduler;
   ranked.llm_step = llm.llm.step;
   ranked.predicted = result.latency;
   ranked.coarse = result.coarse_latency;
@@ -202,6 +202,15 @@ void PlanSearch::Describe(const bubble::Result& result, Candidate& candidate) co
   const std::vector<step::StageMemory> memory = planner::MemoryWithEncoders(
       llm.step.memory, tables_.world.tp, OnGpus(candidate.encoders), splits);
   ranked.memory = planner::Fullest(memory);
+}
+
+// Among the best ones, if it is one; after those that are as good.
+void PlanSearch::Keep(BestPlan plan) {
+  const auto later = [](const BestPlan& a, const BestPlan& b) {
+    return a.result.latency < b.result.latency;
+  };
+  best_.insert(std::upper_bound(best_.begin(), best_.end(), plan, later), std::move(plan));
+  if (best_.size() > options_.keep) best_.pop_back();
 }
 
 // `problem_` is the candidate's.
@@ -215,9 +224,7 @@ absl::Status PlanSearch::ScheduleCandidate(const bubble::SearchOptions& options,
   if (!IsComplete(candidate)) return absl::OkStatus();
   bubble::SearchOptions same;
   for (const bubble::PlacedEncoder& encoder : result.encoders) same.splits.push_back(encoder.split);
-  if (!best_.has_value() || result.latency < best_->result.latency) {
-    best_ = BestPlan{candidate.llm, candidate.encoders, std::move(result)};
-  }
+  Keep({context_.scheduler, candidate.llm, candidate.encoders, std::move(result)});
   ClearSync(problem_);
   OPTIMUS_ASSIGN_OR_RETURN(const bubble::Result without, Schedule(same));
   // The schedule with communication would do without it as well: where the greedy one without is
@@ -242,16 +249,16 @@ absl::StatusOr<std::optional<Candidate>> PlanSearch::Evaluate(const Candidate& p
   }
   candidate.encoders.push_back(std::move(*planned));
   bubble::SearchOptions options;
-  options.exhaustive = exhaustive_;
+  options.exhaustive = options_.exhaustive;
   if (std::string reason = Fit(candidate, options); !reason.empty()) return drop(reason);
   OPTIMUS_RETURN_IF_ERROR(
       SetEncoders(context_, llms_[candidate.llm], candidate.encoders, tables_, problem_));
   const bubble::Bounds bounds = bubble::LowerBounds(problem_);
   candidate.ranked.bounds = bounds;
   const Picoseconds bound = std::max(bounds.work, bounds.fluid);
-  if (IsComplete(candidate) && best_.has_value() && bound > best_->result.latency) {
+  if (IsComplete(candidate) && !best_.empty() && bound > best_.front().result.latency) {
     return drop(absl::StrFormat("it takes at least %.6f s, a better plan takes %.6f s",
-                                ToSeconds(bound), ToSeconds(best_->result.latency)));
+                                ToSeconds(bound), ToSeconds(best_.front().result.latency)));
   }
   OPTIMUS_RETURN_IF_ERROR(ScheduleCandidate(options, candidate));
   return candidate;
@@ -314,15 +321,16 @@ absl::StatusOr<SearchResult> PlanSearch::Run() {
   for (Candidate& candidate : complete_) result.plan.ranked.push_back(std::move(candidate.ranked));
   result.plan.dropped = std::move(drops_).Finish(llms_);
   result.plan.splits_evaluated = splits_evaluated_;
-  result.best = *std::move(best_);
+  result.best = std::move(best_);
   return result;
 }
 
 }  // namespace
 
 absl::StatusOr<SearchResult> SearchPlans(const EncoderContext& context,
-                                         const std::vector<LlmStep>& llms, bool exhaustive) {
-  return PlanSearch(context, llms, exhaustive).Run();
+                                         const std::vector<LlmStep>& llms,
+                                         const SearchPlansOptions& options) {
+  return PlanSearch(context, llms, options).Run();
 }
 
 }  // namespace optimus::colocate

@@ -16,20 +16,27 @@
 
 namespace optimus::colocate {
 
-// The best plan, with the times of every operation.
+// A good plan, with the times of every operation.
 struct BestPlan {
+  step::Optimus::Scheduler scheduler = step::Optimus::PAPER;
   std::size_t llm = 0;                   // index of the LlmStep
   std::vector<PlannedEncoder> encoders;  // in the order in which they were scheduled
   bubble::Result result;                 // likewise
 };
 
+struct SearchPlansOptions {
+  bool exhaustive = false;  // all splits
+  std::size_t keep = 1;     // how many of the best to keep with all their times
+};
+
 struct SearchResult {
-  OptimusPlan plan;  // planning_seconds is not filled in
-  BestPlan best;
+  OptimusPlan plan;            // planning_seconds is not filled in
+  std::vector<BestPlan> best;  // the best ones by prediction, best first; at least one
 };
 
 // Errors as PlanOptimus.
 absl::StatusOr<SearchResult> SearchPlans(const EncoderContext& context,
-                                         const std::vector<LlmStep>& llms, bool exhaustive);
+                                         const std::vector<LlmStep>& llms,
+                                         const SearchPlansOptions& options);
 
 }  // namespace optimus::colocate

@@ -208,20 +208,21 @@ RC_GTEST_PROP(RandomModel, BestPlanPassesTheVerifier, ()) {
   const auto llms = Take(colocate::BuildLlmSteps(experiment, Costs()));
   const colocate::EncoderContext context{experiment, stack, Costs(),
                                          experiment.plan().optimus().scheduler()};
-  const auto search = Take(colocate::SearchPlans(context, llms, /*exhaustive=*/false));
-  const colocate::LlmStep& llm = llms[search.best.llm];
+  const auto search = Take(colocate::SearchPlans(context, llms, {}));
+  const colocate::BestPlan& found = search.best.front();
+  const colocate::LlmStep& llm = llms[found.llm];
   ir::Schedule tables = llm.step.schedule;
   bubble::Problem problem;
   problem.llm = llm.llm;
   problem.tensor_parallel = experiment.plan().tensor_parallel();
-  Require(colocate::SetEncoders(context, llm, search.best.encoders, tables, problem));
-  Require(bubble::Verify(problem, search.best.result));
+  Require(colocate::SetEncoders(context, llm, found.encoders, tables, problem));
+  Require(bubble::Verify(problem, found.result));
   if (context.scheduler == step::Optimus::PAPER) {
-    Require(bubble::VerifyPaperRules(problem, search.best.result));
+    Require(bubble::VerifyPaperRules(problem, found.result));
   }
   // The ranked numbers are the result's.
   const colocate::RankedPlan& best = search.plan.ranked.front();
-  RC_ASSERT(best.predicted == search.best.result.latency);
+  RC_ASSERT(best.predicted == found.result.latency);
   RC_ASSERT(best.bounds.work <= best.predicted && best.bounds.fluid <= best.predicted);
   RC_ASSERT(best.predicted <= best.coarse);
   for (std::size_t i = 1; i < search.plan.ranked.size(); ++i) {
@@ -239,7 +240,12 @@ RC_GTEST_PROP(RandomModel, ItsScheduleIsValidAndRunsAsPredicted, ()) {
   const double predicted = ToSeconds(best.predicted);
   const double run = ToSeconds(Take(ir::CriticalPathRunner(Costs()).Run(schedule)).step);
   RC_LOG() << "predicted " << predicted << " s, critical path " << run << " s\n";
-  RC_ASSERT(std::abs(run - predicted) <= 0.005 * predicted);
+  // Operations keep their order, not their times: what was held up by the rigid LLM of the bubble
+  // scheduler may run earlier, and then the step is shorter than predicted. Messages of one stream
+  // wait for each other, which the scheduler does not know: it may be a little longer.
+  RC_ASSERT(run <= 1.005 * predicted);
+  RC_ASSERT(run >= 0.97 * predicted);
+  RC_CLASSIFY(run < 0.995 * predicted, "more than 0.5 % below");
 }
 
 RC_GTEST_PROP(Invariant13, TheLlmDoesWhatItDoesAlone, ()) {

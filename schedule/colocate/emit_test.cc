@@ -108,7 +108,9 @@ TEST_P(Emit, LastsAsLongAsPredicted) {
   // which the scheduler does not count.
   const bool parts = built_.step.experiment.plan().optimus().scheduler() == step::Optimus::LIST;
   EXPECT_LE(ToSeconds(step), (parts ? 1.002 : 1.0) * ToSeconds(best().predicted));
-  EXPECT_GT(ToSeconds(step), 0.995 * ToSeconds(best().predicted));
+  // Of several encoders the list scheduler may shift the LLM a little more than they need together.
+  const bool several = parts && best().encoders.size() > 1;
+  EXPECT_GT(ToSeconds(step), (several ? 0.99 : 0.995) * ToSeconds(best().predicted));
   EXPECT_GE(step, best().llm_step);
 }
 

@@ -12,10 +12,8 @@ namespace optimus::colocate {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 OptimusPlan PlanOf(const step::Experiment& experiment, const PlanOptions& options = {}) {

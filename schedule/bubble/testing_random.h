@@ -1,7 +1,6 @@
 #pragma once
-// Random problems for the tests of the bubble schedulers, and a scheduler so simple that it is
-// right: everything before the LLM or after it, one op at a time. Made from a seed and a few sizes:
-// the same everywhere.
+// Random problems for the tests of the bubble schedulers. Made from a seed and a few sizes: the
+// same everywhere.
 
 #include <algorithm>
 #include <cstdint>
@@ -49,9 +48,6 @@ class Random {
 };
 
 Problem RandomProblem(const RandomShape& shape);
-
-// Valid by construction. Latency is what it comes to; efficiencies are zero.
-Result NaiveResult(const Problem& problem);
 
 // All times by `factor`.
 Problem Scaled(const Problem& problem, std::int64_t factor);

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "schedule/bubble/scheduler.h"
+#include "schedule/bubble/testing_naive.h"
 #include "schedule/bubble/testing_random.h"
 
 namespace optimus::bubble {

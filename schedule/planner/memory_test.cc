@@ -59,9 +59,9 @@ TEST(EncoderMemory, Vit22BOnOneStageByHand) {
 TEST(EncoderMemory, TwoStages) {
   const auto memory = MemoryOf(Strong3072(), {2, 8});
   ASSERT_EQ(memory.size(), 2U);
-  EXPECT_EQ(memory[0].fixed.parameters, Bytes(2 * 24 * kLayer));
+  EXPECT_EQ(memory[0].fixed.parameters, Bytes(48 * kLayer));
   EXPECT_EQ(memory[1].fixed.parameters, Bytes(2 * (24 * kLayer + kProjector)));
-  EXPECT_EQ(memory[0].fixed.optimizer_state, Bytes((12 * 24 * kLayer + 191) / 192));
+  EXPECT_EQ(memory[0].fixed.optimizer_state, Bytes((288 * kLayer + 191) / 192));
   EXPECT_EQ(memory[0].activations_per_micro_batch, Bytes(24 * kInput));
   EXPECT_EQ(memory[1].activations_per_micro_batch, Bytes(25 * kInput));
   // A message of 16384 tokens behind the first stage, both ways; the last has one on either side.
@@ -76,14 +76,14 @@ TEST(EncoderMemory, LessTensorParallelismHoldsMore) {
       48 * models::CountLayerParameters(stack->modules[1].config).total() +
       models::CountProjectorParameters(stack->modules[1].config, 12288);
   EXPECT_EQ(memory[0].fixed.parameters, Bytes(2 * parameters));
-  EXPECT_EQ(memory[0].activations_per_micro_batch, Bytes(49 * 8 * kInput));
+  EXPECT_EQ(memory[0].activations_per_micro_batch, Bytes(49L * 8 * kInput));
 }
 
 TEST(EncoderMemory, AFrozenEncoderHoldsParametersAndItsProjector) {
   step::Experiment experiment = Strong3072();
   experiment.mutable_encoders(0)->set_frozen(true);
   const auto memory = MemoryOf(experiment, {2, 8});
-  EXPECT_EQ(memory[0].fixed.parameters, Bytes(2 * 24 * kLayer));
+  EXPECT_EQ(memory[0].fixed.parameters, Bytes(48 * kLayer));
   EXPECT_EQ(memory[0].fixed.gradients, Bytes(0));
   EXPECT_EQ(memory[0].fixed.optimizer_state, Bytes(0));
   EXPECT_EQ(memory[0].activations_per_micro_batch, Bytes(0));
@@ -106,7 +106,7 @@ TEST(EncoderMemory, WithoutTheDistributedOptimizerAllStateIsOnEveryGpu) {
 step::StageMemory Stage(std::int64_t parameters, std::int64_t activations) {
   return {Bytes(parameters), Bytes(1), Bytes(2), Bytes(activations), Bytes(3)};
 }
-EncoderOnGpus Encoder(EncoderPlan plan, std::vector<std::int64_t> activations,
+EncoderOnGpus Encoder(EncoderPlan plan, const std::vector<std::int64_t>& activations,
                       std::int32_t micro_batches) {
   EncoderOnGpus encoder{plan, {}, micro_batches};
   for (const std::int64_t bytes : activations) {

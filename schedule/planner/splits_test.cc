@@ -101,7 +101,7 @@ TEST(LocalSearch, EqualsExhaustiveForTheSlowestOfUnequalPipelines) {
     const auto cost = [&](const Split& split) {
       // The sum of squares breaks the plateaus that a maximum alone has.
       std::int64_t sum = 0;
-      for (std::int32_t j = 0; j < m; ++j) sum += split[j] * split[j] * speeds[j];
+      for (std::int32_t j = 0; j < m; ++j) sum += speeds[j] * split[j] * split[j];
       return sum;
     };
     const SplitSearch local = LocalSearch(n, m, cost);
@@ -162,7 +162,7 @@ TEST(LocalSearch, IsCheapOnManyPipelines) {
     const SplitSearch search = LocalSearch(32, m, [&](const Split& split) {
       std::int64_t slowest = 0;
       for (std::int32_t j = 0; j < m; ++j) {
-        slowest = std::max<std::int64_t>(slowest, split[j] * (10 + j));
+        slowest = std::max<std::int64_t>(slowest, std::int64_t{split[j]} * (10 + j));
       }
       return slowest;
     });

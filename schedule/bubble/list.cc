@@ -131,12 +131,42 @@ absl::Status CheckOptions(const Problem& problem, const SearchOptions& options) 
   return absl::OkStatus();
 }
 
+bool Fits(const planner::Split& split, const SearchOptions& options, std::size_t e) {
+  if (options.most_micro_batches.empty()) return true;
+  return *std::max_element(split.begin(), split.end()) <= options.most_micro_batches[e];
+}
+
+// From the result of the local search: all splits of one encoder after the other.
+Result BestOfAllSplits(const Problem& problem, const SearchOptions& options, Result best) {
+  SearchOptions given = options;
+  for (const PlacedEncoder& encoder : best.encoders) given.splits.push_back(encoder.split);
+  std::int64_t evaluated = best.splits_evaluated;
+  for (std::size_t e = 0; e < problem.encoders.size(); ++e) {
+    const EncoderWork& encoder = problem.encoders[e];
+    planner::ForEachSplit(static_cast<std::int32_t>(encoder.micro_batches.size()),
+                          PipelineCount(problem, encoder), [&](const planner::Split& split) {
+                            if (!Fits(split, options, e)) return true;
+                            given.splits[e] = split;
+                            Result result = Lister(problem, given).Run();
+                            evaluated += result.splits_evaluated;
+                            if (result.latency < best.latency) best = std::move(result);
+                            return true;
+                          });
+    given.splits[e] = best.encoders[e].split;
+  }
+  best.splits_evaluated = evaluated;
+  return best;
+}
+
 }  // namespace
 
 absl::StatusOr<Result> ScheduleList(const Problem& problem, const SearchOptions& options) {
   OPTIMUS_RETURN_IF_ERROR(CheckProblem(problem));
   OPTIMUS_RETURN_IF_ERROR(CheckOptions(problem, options));
   Result list = Lister(problem, options).Run();
+  if (options.exhaustive && options.splits.empty()) {
+    list = BestOfAllSplits(problem, options, std::move(list));
+  }
   if (!options.paper_fallback) return list;
   // A greedy list can lose where slots are few and long. What the paper does is feasible here as
   // well, so the list is never slower than it.

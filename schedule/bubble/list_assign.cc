@@ -67,6 +67,8 @@ class Search {
 
   Assignment Run(std::int32_t micro_batches) {
     // The last backward passes decide the end of the step: they choose first.
+    least_each_ = static_cast<std::size_t>(micro_batches) >= pipelines() ? 1 : 0;
+    if (!limits_.counts.empty()) least_each_ = 0;
     for (std::int32_t k = micro_batches; k-- > 0;) Insert(k);
     cost_ = CostOf();
     while (ImproveByMove() || ImproveBySwap()) {
@@ -111,11 +113,16 @@ class Search {
     owned.erase(std::lower_bound(owned.begin(), owned.end(), k));
   }
 
+  // k and those before it have no pipeline yet.
   void Insert(std::int32_t k) {
     std::size_t best = pipelines();
     Cost best_cost;
+    const auto idle = static_cast<std::size_t>(
+        std::count_if(result_.owned.begin(), result_.owned.end(),
+                      [](const std::vector<std::int32_t>& owned) { return owned.empty(); }));
+    const bool only_idle = least_each_ > 0 && idle > static_cast<std::size_t>(k);
     for (std::size_t j = 0; j < pipelines(); ++j) {
-      if (!HasRoom(j)) continue;
+      if (!HasRoom(j) || (only_idle && !result_.owned[j].empty())) continue;
       Add(j, k);
       const Ends old = std::exchange(ends_[j], EndsOf(j));
       const Cost cost = CostOf();
@@ -150,6 +157,7 @@ class Search {
     bool improved = false;
     for (std::size_t a = 0; a < pipelines(); ++a) {
       for (std::size_t n = 0; n < result_.owned[a].size(); ++n) {
+        if (result_.owned[a].size() <= least_each_) break;
         const std::int32_t k = result_.owned[a][n];
         for (std::size_t b = 0; b < pipelines(); ++b) {
           if (b == a || !HasRoom(b)) continue;
@@ -201,6 +209,7 @@ class Search {
   Assignment result_;
   std::vector<Ends> ends_;  // by pipeline
   Cost cost_;
+  std::size_t least_each_ = 0;
 };
 
 }  // namespace

@@ -48,7 +48,8 @@ struct Assignment {
 };
 
 // Least sum of the latest forward end and the latest backward end over all pipelines. Greedy, then
-// moves of one micro-batch and swaps of two, as long as one of them helps.
+// moves of one micro-batch and swaps of two, as long as one of them helps. As in planner::Split, no
+// pipeline is left idle where there are enough micro-batches (unless `counts` says so).
 Assignment Assign(const std::vector<FluidPipeline>& forward,
                   const std::vector<FluidPipeline>& backward, std::int32_t micro_batches,
                   const AssignLimits& limits);

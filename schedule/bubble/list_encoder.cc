@@ -156,12 +156,23 @@ AssignLimits ListEncoder::LimitsOf(const planner::Split& split, std::int32_t mos
 }
 
 void ListEncoder::Assign(const std::vector<View>& forward, const std::vector<View>& backward,
-                         const AssignLimits& limits) {
-  Assignment assignment =
-      bubble::Assign(FluidOf(forward, Direction::kForward), FluidOf(backward, Direction::kBackward),
-                     static_cast<std::int32_t>(work_.micro_batches.size()), limits);
-  owned_ = std::move(assignment.owned);
-  evaluated_ += assignment.evaluated;
+                         AssignLimits limits) {
+  const auto fluid_forward = FluidOf(forward, Direction::kForward);
+  const auto fluid_backward = FluidOf(backward, Direction::kBackward);
+  const auto assign = [&] {
+    Assignment assignment =
+        bubble::Assign(fluid_forward, fluid_backward,
+                       static_cast<std::int32_t>(work_.micro_batches.size()), limits);
+    owned_ = std::move(assignment.owned);
+    evaluated_ += assignment.evaluated;
+  };
+  assign();
+  if (!limits.counts.empty()) return;
+  // One split, one assignment: the split that was found gives what it would give on request.
+  for (const auto& owned : owned_) {
+    limits.counts.push_back(static_cast<std::int32_t>(owned.size()));
+  }
+  assign();
 }
 
 std::vector<ListJob> ListEncoder::JobsOf(std::size_t pipeline, Direction direction) const {

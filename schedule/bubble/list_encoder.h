@@ -57,7 +57,7 @@ class ListEncoder {
   AssignLimits LimitsOf(const planner::Split& split, std::int32_t most, Ps least_shift,
                         const std::vector<Picoseconds>& card_free) const;
   void Assign(const std::vector<View>& forward, const std::vector<View>& backward,
-              const AssignLimits& limits);
+              AssignLimits limits);
   Ps FluidScale() const;
   std::vector<FluidPipeline> FluidOf(const std::vector<View>& views, Direction direction) const;
   std::vector<ListJob> JobsOf(std::size_t pipeline, Direction direction) const;

@@ -148,20 +148,34 @@ TEST(List, ReductionsComeAfterTheLastBackwardOfTheirLayers) {
 }
 
 TEST(List, MicroBatchesGoWhereTheyFit) {
-  // Two stages, an encoder pipeline on each; only stage 1 has room before its start.
-  Problem problem = OneLane(Work({{kC, 50}}), Work({{kC, 0}}));
+  // Two stages, an encoder pipeline on each. Only stage 1 has room before its start, for the early
+  // micro-batch; the other fits between the kernels of stage 0.
+  Problem problem = OneLane(Work({{kC, 30}}), Work({{kC, 0}}));
   problem.llm.stages.push_back(problem.llm.stages[0]);
   problem.llm.stages[0].first_start = Ps1(0);
   problem.encoders[0].to_llm = problem.encoders[0].from_llm = {Ps1(0), Ps1(0)};
   const Result result = List(problem, WithoutPaper());
   EXPECT_EQ(result.delta_f, Ps1(0));
-  EXPECT_EQ(result.encoders[0].split, (planner::Split{0, 2}));
+  EXPECT_EQ(result.encoders[0].split, (planner::Split{1, 1}));
+  EXPECT_EQ(result.encoders[0].pipelines[1].micro_batches[0].micro_batch, 0);
   SearchOptions fixed = WithoutPaper();
-  fixed.splits = {{1, 1}};
-  EXPECT_EQ(List(problem, fixed).delta_f, Ps1(50));
+  fixed.splits = {{2, 0}};
+  EXPECT_EQ(List(problem, fixed).delta_f, Ps1(30));
+}
+
+TEST(List, KeepsToWhatAPipelineCanHold) {
+  // Four micro-batches, all of which fit before the start of stage 1; stage 0 has no room there.
+  Problem problem = OneLane(Work({{kC, 20}}), Work({{kC, 0}}));
+  problem.llm.stages.push_back(problem.llm.stages[0]);
+  problem.llm.stages[0].first_start = Ps1(0);
+  problem.encoders[0].to_llm = problem.encoders[0].from_llm = {Ps1(0), Ps1(0)};
+  problem.llm.forward_needed = {Ps1(100), Ps1(100), Ps1(100), Ps1(100)};
+  problem.llm.backward_made = {Ps1(500), Ps1(500), Ps1(500), Ps1(500)};
+  problem.encoders[0].micro_batches = {0, 1, 2, 3};
+  EXPECT_EQ(List(problem, WithoutPaper()).encoders[0].split, (planner::Split{1, 3}));
   SearchOptions most = WithoutPaper();
-  most.most_micro_batches = {1};
-  EXPECT_EQ(List(problem, most).encoders[0].split, (planner::Split{1, 1}));
+  most.most_micro_batches = {2};
+  EXPECT_EQ(List(problem, most).encoders[0].split, (planner::Split{2, 2}));
 }
 
 TEST(List, RefusesSplitsThatDoNotSuit) {

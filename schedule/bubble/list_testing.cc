@@ -86,9 +86,9 @@ class LlmBuilder {
 
  private:
   std::int64_t& End(const Chunk& c, std::int32_t stage) {
-    return ends_[static_cast<std::size_t>(
-        ((stage * shape_.chunks + c.chunk) * shape_.micro_batches + c.micro_batch) * 2 +
-        (c.forward ? 1 : 0))];
+    const std::int32_t chunk = stage * shape_.chunks + c.chunk;
+    const std::int32_t micro_batch = chunk * shape_.micro_batches + c.micro_batch;
+    return ends_[2 * static_cast<std::size_t>(micro_batch) + (c.forward ? 1 : 0)];
   }
 
   // When what it needs is there; -1: not known yet.

@@ -111,7 +111,7 @@ class EveryResult : public ::testing::TestWithParam<int> {};
 
 TEST_P(EveryResult, PassesTheVerifier) {
   // Each parameter has cases of its own.
-  const auto check = [this](Scheduler scheduler) {
+  const auto check = [](Scheduler scheduler) {
     RandomShape shape = AnyShape();
     shape.seed += static_cast<std::uint64_t>(GetParam()) << 32;
     const Problem problem = RandomProblem(shape);

@@ -45,7 +45,7 @@ T Take(absl::StatusOr<T> result) {
 
 // Models are read from files: one file each, of this process.
 std::string WriteModel(const std::string& name, int width, int layers, bool llm) {
-  const std::string path =
+  std::string path =
       absl::StrCat(::testing::TempDir(), "optimus-", getpid(), "-", name, ".textproto");
   std::ofstream(path) << "name: \"" << name << "\" hidden_size: " << width
                       << " num_layers: " << layers << " ffn_hidden_size: " << 4 * width

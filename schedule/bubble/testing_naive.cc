@@ -74,7 +74,8 @@ class Naive {
   Picoseconds RunStage(const StageWork& work, const PipelinePlace& place, Picoseconds ready,
                        PlacedStage& placed) {
     if (work.ops.empty()) return ready;
-    const auto first = lane_.begin() + place.stage * problem_.lanes + place.first_lane;
+    const auto first =
+        lane_.begin() + std::int64_t{place.stage} * problem_.lanes + place.first_lane;
     const auto last = first + place.lane_count;
     Picoseconds time = std::max(ready, *std::max_element(first, last));
     for (const WorkOp& op : work.ops) {

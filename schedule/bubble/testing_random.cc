@@ -43,7 +43,7 @@ LlmTimeline RandomLlm(Random& random, const RandomShape& shape) {
     llm.stages.push_back(RandomLlmStage(random, shape));
   }
   const LlmStage& stage = llm.stages[0];
-  std::vector<std::int64_t> times(2 * shape.micro_batches);
+  std::vector<std::int64_t> times(2 * static_cast<std::size_t>(shape.micro_batches));
   for (std::int64_t& time : times) {
     time = random.Between(stage.first_start.value(), stage.last_end.value());
   }

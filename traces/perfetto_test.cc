@@ -350,7 +350,8 @@ TEST(PerfettoTest, EveryLaneIsAProcessWithTheEncodersStreams) {
   ir::Timeline timeline;
   timeline.step = Picoseconds(3'000'000);
   for (const int rank : {0, 2}) {
-    timeline.spans.push_back({rank, 0, Picoseconds(rank * 1000), Picoseconds(1'000'000)});
+    timeline.spans.push_back(
+        {rank, 0, Picoseconds(std::int64_t{1000} * rank), Picoseconds(1'000'000)});
     timeline.spans.push_back({rank, 1, Picoseconds(1'000'000), Picoseconds(3'000'000)});
   }
   const auto trace = ToPerfetto(TwoLanes(), timeline);

@@ -66,6 +66,23 @@ TEST_F(CliPlanTest, ThePlanIsItsOwnSimulation) {
               plan["simulated_iteration_time_s"].get<double>(), 1e-9);
 }
 
+// The plans that were run come first, by their simulated step, then the others by prediction.
+TEST_F(CliPlanTest, TheListSchedulerIsJudgedBySimulationAndNeverSlower) {
+  const Json list = RunJson(absl::StrCat("plan --json --scheduler=list ", kExample));
+  const Json paper = RunJson(absl::StrCat("plan --json --scheduler=paper ", kExample));
+  EXPECT_LE(list["simulated_iteration_time_s"], paper["simulated_iteration_time_s"]);
+  EXPECT_EQ(list["judged_iteration_time_s"], list["simulated_iteration_time_s"]);
+  const Json& plans = list["plans"];
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    const bool judged = plans[i].contains("judged_iteration_time_s");
+    if (judged) ASSERT_TRUE(plans[i - 1].contains("judged_iteration_time_s")) << i;
+    const bool before = plans[i - 1].contains("judged_iteration_time_s");
+    if (before != judged) continue;
+    const char* by = judged ? "judged_iteration_time_s" : "predicted_iteration_time_s";
+    EXPECT_LE(plans[i - 1][by], plans[i][by]) << i;
+  }
+}
+
 TEST_F(CliPlanTest, PlansAreRankedAndTheTextShowsThem) {
   const Json plan = RunJson(absl::StrCat("plan --json ", kExample));
   ASSERT_GT(plan["plans"].size(), 1U);

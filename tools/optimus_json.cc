@@ -41,12 +41,16 @@ void AddPlan(const OptimusReport& optimus, const RankedPlan& plan, Json& json) {
   json["eff_time"] = EfficiencyJson(plan.coarse_efficiency.time, plan.fine_efficiency.time);
   json["delta_f_s"] = ToSeconds(plan.delta_f);
   json["delta_b_s"] = ToSeconds(plan.delta_b);
-  json["encoder_data_parallel_s"] = ToSeconds(plan.encoder_data_parallel);
+  if (plan.encoder_data_parallel) {
+    json["encoder_data_parallel_s"] = ToSeconds(*plan.encoder_data_parallel);
+  }
   Json encoders = EncodersJson(optimus, plan.encoders);
   for (std::size_t e = 0; e < plan.splits.size(); ++e) encoders[e]["split"] = plan.splits[e];
   json["encoders"] = std::move(encoders);
   json["warm_up"] = plan.warm_up == step::Plan::DEFERRED ? "deferred" : "megatron";
   json["memory_gib"] = ToGib(plan.memory.total());
+  json["placed_by"] = SchedulerName(plan.scheduler);
+  if (plan.judged) json["judged_iteration_time_s"] = ToSeconds(*plan.judged);
 }
 
 void AddComparison(const StepComparison& step, Json& json) {
@@ -84,12 +88,16 @@ constexpr JsonField kFields[] = {
     {"eff_time.fine", "the same, final schedule"},
     {"delta_f_s", "the LLM starts so much later than alone"},
     {"delta_b_s", "the end comes so much later still"},
-    {"encoder_data_parallel_s", "of the prediction: the encoders' own data-parallel communication"},
+    {"encoder_data_parallel_s",
+     "of the prediction: the encoders' own data-parallel communication; of the best plans only"},
     {"encoders",
      "by encoder: encoder (name), data_parallel, pipeline_parallel, tensor_parallel, pipelines "
      "(beside each LLM pipeline), split (micro-batches of each)"},
     {"warm_up", "of the LLM's pipeline: megatron or deferred"},
     {"memory_gib", "of the fullest GPU"},
+    {"placed_by", "scheduler of this plan: under list the best of paper takes part too"},
+    {"judged_iteration_time_s",
+     "step by SimGrid during planning, by which list chooses; of the plans that were run only"},
     {"simulated_iteration_time_s", "step of the emitted schedule by SimGrid"},
     {"difference_percent", "simulated against predicted"},
     {"order_effect_s", "of the difference: operations start as soon as their order allows"},
@@ -97,10 +105,11 @@ constexpr JsonField kFields[] = {
     {"interference_effect_s", "of the difference: kernels and collectives slow each other"},
     {"memory_capacity_gib", "memory of one GPU"},
     {"planning_s", "wall time of planning; differs from run to run"},
+    {"judging_s", "wall time of running plans during planning; differs from run to run"},
     {"splits_evaluated", "splits that were scheduled, over all plans"},
     {"plans",
      "every plan that fits, best first, with the names from predicted_iteration_time_s to "
-     "memory_gib"},
+     "judged_iteration_time_s"},
     {"dropped", "every plan that does not: encoders (without split), reason"},
     {"assumptions", "what the experiment's source does not say"},
     {"notes", "what the plan or the model of it simplifies"},
@@ -158,6 +167,7 @@ std::string PlanJson(const Report& report) {
   AddComparison(optimus.step, json);
   if (report.memory) json["memory_capacity_gib"] = ToGib(report.memory->capacity);
   json["planning_s"] = optimus.plan.planning_seconds;
+  json["judging_s"] = optimus.plan.judging_seconds;
   json["splits_evaluated"] = optimus.plan.splits_evaluated;
   json["plans"] = RankedJson(optimus);
   json["dropped"] = DroppedJson(optimus);

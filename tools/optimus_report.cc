@@ -39,4 +39,8 @@ std::string WarmUpText(step::Plan::WarmUp warm_up) {
   }
 }
 
+const char* SchedulerName(step::Optimus::Scheduler scheduler) {
+  return scheduler == step::Optimus::LIST ? "list" : "paper";
+}
+
 }  // namespace optimus::tools

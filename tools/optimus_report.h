@@ -42,6 +42,7 @@ double GapLeft(const colocate::RankedPlan& plan);
 std::string PlansText(const std::vector<planner::EncoderPlan>& plans);
 // "8,8", "3*2,2*6": parts that follow each other and are equal are counted.
 std::string SplitText(const planner::Split& split);
-std::string WarmUpText(step::Plan::WarmUp warm_up);  // "Megatron", "deferred"
+std::string WarmUpText(step::Plan::WarmUp warm_up);             // "Megatron", "deferred"
+const char* SchedulerName(step::Optimus::Scheduler scheduler);  // "paper", "list"
 
 }  // namespace optimus::tools

@@ -53,6 +53,7 @@ Report MakeReport() {
   optimus.encoders = {"vit"};
   optimus.llm = {3, 4, 8};
   optimus.plan.ranked = {MakePlan(4.5), MakePlan(5)};
+  optimus.plan.ranked[0].judged = FromSeconds(4.5625);
   optimus.plan.dropped = {{{{1, 1}}, "GPU memory: 93.1 GiB needed"}};
   optimus.plan.planning_seconds = 0.5;
   optimus.plan.splits_evaluated = 17;
@@ -144,6 +145,8 @@ TEST(OptimusJsonTest, NamesOfTheContract) {
   EXPECT_EQ(json["planning_s"], 0.5);
   ASSERT_EQ(json["plans"].size(), 2U);
   EXPECT_EQ(json["plans"][1]["predicted_iteration_time_s"], 5.0);
+  EXPECT_EQ(json["plans"][0]["judged_iteration_time_s"], 4.5625);
+  EXPECT_FALSE(json["plans"][1].contains("judged_iteration_time_s"));
   const Json& encoder = json["plans"][0]["encoders"][0];
   EXPECT_THAT(Keys(encoder), ElementsAre("encoder", "data_parallel", "pipeline_parallel",
                                          "tensor_parallel", "pipelines", "split"));

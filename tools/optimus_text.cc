@@ -44,7 +44,8 @@ void AppendNotHidden(const RankedPlan& best, const TimeUnit& unit, std::string& 
       " by which the step is longer than that: ", "delta_F ", unit.WithName(best.delta_f),
       " (the LLM starts later) + delta_B ", unit.WithName(best.delta_b),
       " (the end comes later); the encoders' own data-parallel ", "communication makes up ",
-      unit.WithName(best.encoder_data_parallel), " of it; ", Percent(1 - best.fine_efficiency.work),
+      unit.WithName(best.encoder_data_parallel.value_or(Picoseconds(0))), " of it; ",
+      Percent(1 - best.fine_efficiency.work),
       " % of the encoders' work lies outside the LLM's bubbles");
   AppendFact("not hidden", text, out);
 }
@@ -93,7 +94,8 @@ std::vector<Column> PlanColumns(const char* u) {
           {{"", "fine", "%"}, false},     {{"Eff_time", "coarse", "%"}, false},
           {{"", "fine", "%"}, false},     {{"work", "bound", u}, false},
           {{"fluid", "bound", u}, false}, {{"gap", "left", "%"}, false},
-          {{"encoder", "DP", u}, false},  {{"", "memory", "GiB"}, false}};
+          {{"encoder", "DP", u}, false},  {{"", "memory", "GiB"}, false},
+          {{"placed", "by", ""}, true},   {{"simu-", "lated", u}, false}};
 }
 
 std::vector<std::string> PlanRow(std::size_t rank, const RankedPlan& plan, const TimeUnit& unit) {
@@ -116,8 +118,10 @@ std::vector<std::string> PlanRow(std::size_t rank, const RankedPlan& plan, const
           unit.Format(plan.bounds.work),
           unit.Format(plan.bounds.fluid),
           Percent(GapLeft(plan)),
-          unit.Format(plan.encoder_data_parallel),
-          Gib(plan.memory.total())};
+          plan.encoder_data_parallel ? unit.Format(*plan.encoder_data_parallel) : "-",
+          Gib(plan.memory.total()),
+          SchedulerName(plan.scheduler),
+          plan.judged ? unit.Format(*plan.judged) : "-"};
 }
 
 void AppendPlans(const OptimusReport& optimus, std::string& out) {
@@ -136,8 +140,9 @@ void AppendPlans(const OptimusReport& optimus, std::string& out) {
            "pipeline; split: micro-batches of each, 3*2 means that two of them get 3; predicted = "
            "T_llm + delta_F + delta_B; gap left = (predicted - fluid bound) / (coarse - fluid "
            "bound), where coarse is the step before work was moved between the LLM's kernels; "
-           "encoder DP: what the encoders' own data-parallel communication adds to predicted; "
-           "memory: of the fullest GPU",
+           "encoder DP: what the encoders' own data-parallel communication adds to predicted, for "
+           "the best; memory: of the fullest GPU; simulated: by list, the best plans by prediction "
+           "and the best of paper are run by SimGrid, and the shortest step wins",
            0),
       "\n");
 }

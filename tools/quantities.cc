@@ -105,7 +105,8 @@ void AddPlan(std::vector<Quantity>& all) {
   add("fluid_bound_s", [](const Plan& p) { return p.bounds.fluid; });
   add("delta_f_s", [](const Plan& p) { return p.delta_f; });
   add("delta_b_s", [](const Plan& p) { return p.delta_b; });
-  add("encoder_data_parallel_s", [](const Plan& p) { return p.encoder_data_parallel; });
+  add("encoder_data_parallel_s",
+      [](const Plan& p) { return p.encoder_data_parallel.value_or(Picoseconds(0)); });
   const auto percent = [&](const char* name, auto get) {
     all.push_back({name, "%", kOneDigit, OfPlan([get](const Plan& p) { return 100 * get(p); })});
   };

@@ -114,7 +114,7 @@ absl::Status Simulation::BuildStep(step::Experiment experiment, const Simulation
   step_ = std::move(built->step);
   optimus_.emplace();
   optimus_->plan = std::move(built->plan);
-  optimus_->scheduler = plan.scheduler() == step::Optimus::LIST ? "list" : "paper";
+  optimus_->scheduler = SchedulerName(plan.scheduler());
   optimus_->exhaustive = options.exhaustive;
   optimus_->llm = step_.schedule.world;
   const std::vector<ir::ModuleInfo>& modules = step_.schedule.modules;

@@ -12,13 +12,6 @@
 namespace optimus::colocate {
 namespace {
 
-bool IsOf(const RankedPlan& ranked, const BestPlan& best, const std::vector<LlmStep>& llms) {
-  if (ranked.scheduler != best.scheduler || ranked.warm_up != llms[best.llm].warm_up) return false;
-  return std::all_of(best.encoders.begin(), best.encoders.end(), [&](const PlannedEncoder& e) {
-    return ranked.encoders[e.encoder] == e.plan();
-  });
-}
-
 bool RanksBefore(const RankedPlan& a, const RankedPlan& b) {
   const auto key = [](const RankedPlan& plan) {
     return std::tuple(!plan.judged.has_value(), plan.judged.value_or(plan.predicted));

@@ -43,8 +43,8 @@ struct RankedPlan {
   bubble::Bounds bounds;
   std::optional<Picoseconds> judged;  // its step by PlanOptions::judge, where it was run
   // Of `predicted`: what the encoders' own data-parallel communication adds (the same plan and
-  // splits without it).
-  Picoseconds encoder_data_parallel;
+  // splits without it). Of the best plans only: it takes a schedule of its own.
+  std::optional<Picoseconds> encoder_data_parallel;
   step::StageMemory memory;  // of the fullest GPU
 };
 

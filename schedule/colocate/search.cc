@@ -109,6 +109,7 @@ class PlanSearch {
   absl::Status ScheduleCandidate(const bubble::SearchOptions& options, Candidate& candidate);
   void Describe(const bubble::Result& result, Candidate& candidate) const;
   void Keep(BestPlan plan);
+  absl::StatusOr<Picoseconds> WithoutSync(const BestPlan& best);
   std::vector<EncoderPlan> PlansIn(const Candidate& candidate) const;
   bool IsComplete(const Candidate& c) const { return c.encoders.size() == order_.size(); }
   absl::Status NothingFits() const;
@@ -221,17 +222,25 @@ absl::Status PlanSearch::ScheduleCandidate(const bubble::SearchOptions& options,
   const bubble::Bounds bounds = candidate.ranked.bounds;
   Describe(result, candidate);
   candidate.ranked.bounds = bounds;
-  if (!IsComplete(candidate)) return absl::OkStatus();
+  if (IsComplete(candidate)) {
+    Keep({context_.scheduler, candidate.llm, candidate.encoders, std::move(result)});
+  }
+  return absl::OkStatus();
+}
+
+// What the plan's step would be without the encoders' data-parallel communication.
+absl::StatusOr<Picoseconds> PlanSearch::WithoutSync(const BestPlan& best) {
   bubble::SearchOptions same;
-  for (const bubble::PlacedEncoder& encoder : result.encoders) same.splits.push_back(encoder.split);
-  Keep({context_.scheduler, candidate.llm, candidate.encoders, std::move(result)});
+  for (const bubble::PlacedEncoder& encoder : best.result.encoders) {
+    same.splits.push_back(encoder.split);
+  }
+  problem_.llm = llms_[best.llm].llm;
+  OPTIMUS_RETURN_IF_ERROR(SetEncoders(context_, llms_[best.llm], best.encoders, tables_, problem_));
   ClearSync(problem_);
   OPTIMUS_ASSIGN_OR_RETURN(const bubble::Result without, Schedule(same));
   // The schedule with communication would do without it as well: where the greedy one without is
-  // longer, the difference is 0.
-  candidate.ranked.encoder_data_parallel =
-      std::max(candidate.ranked.predicted - without.latency, Picoseconds(0));
-  return absl::OkStatus();
+  // longer, the communication costs nothing.
+  return std::min(without.latency, best.result.latency);
 }
 
 absl::StatusOr<std::optional<Candidate>> PlanSearch::Evaluate(const Candidate& prefix,
@@ -319,6 +328,12 @@ absl::StatusOr<SearchResult> PlanSearch::Run() {
   std::stable_sort(complete_.begin(), complete_.end(), Faster);
   SearchResult result;
   for (Candidate& candidate : complete_) result.plan.ranked.push_back(std::move(candidate.ranked));
+  for (const BestPlan& best : best_) {
+    OPTIMUS_ASSIGN_OR_RETURN(const Picoseconds without, WithoutSync(best));
+    for (RankedPlan& ranked : result.plan.ranked) {
+      if (IsOf(ranked, best, llms_)) ranked.encoder_data_parallel = best.result.latency - without;
+    }
+  }
   result.plan.dropped = std::move(drops_).Finish(llms_);
   result.plan.splits_evaluated = splits_evaluated_;
   result.best = std::move(best_);
@@ -326,6 +341,13 @@ absl::StatusOr<SearchResult> PlanSearch::Run() {
 }
 
 }  // namespace
+
+bool IsOf(const RankedPlan& ranked, const BestPlan& best, const std::vector<LlmStep>& llms) {
+  if (ranked.scheduler != best.scheduler || ranked.warm_up != llms[best.llm].warm_up) return false;
+  return std::all_of(best.encoders.begin(), best.encoders.end(), [&](const PlannedEncoder& e) {
+    return ranked.encoders[e.encoder] == e.plan();
+  });
+}
 
 absl::StatusOr<SearchResult> SearchPlans(const EncoderContext& context,
                                          const std::vector<LlmStep>& llms,

@@ -24,6 +24,9 @@ struct BestPlan {
   bubble::Result result;                 // likewise
 };
 
+// True if `ranked` describes `best`.
+bool IsOf(const RankedPlan& ranked, const BestPlan& best, const std::vector<LlmStep>& llms);
+
 struct SearchPlansOptions {
   bool exhaustive = false;  // all splits
   std::size_t keep = 1;     // how many of the best to keep with all their times

@@ -75,8 +75,8 @@ TEST_F(CliPlanTest, TheListSchedulerIsJudgedBySimulationAndNeverSlower) {
   const Json& plans = list["plans"];
   for (std::size_t i = 1; i < plans.size(); ++i) {
     const bool judged = plans[i].contains("judged_iteration_time_s");
-    if (judged) ASSERT_TRUE(plans[i - 1].contains("judged_iteration_time_s")) << i;
     const bool before = plans[i - 1].contains("judged_iteration_time_s");
+    EXPECT_TRUE(before || !judged) << i;
     if (before != judged) continue;
     const char* by = judged ? "judged_iteration_time_s" : "predicted_iteration_time_s";
     EXPECT_LE(plans[i - 1][by], plans[i][by]) << i;

@@ -16,6 +16,11 @@ namespace {
 
 using planner::EncoderPlan;
 
+// Splits that --exhaustive tries at most under one plan: about a minute of either scheduler (some
+// 10 us and 10 ms a split at the size of the paper's jobs).
+constexpr std::int64_t kMostSplitsOfPaper = 5'000'000;
+constexpr std::int64_t kMostSplitsOfList = 5'000;
+
 // Encoders with plans, on one warm-up of the LLM.
 struct Candidate {
   std::size_t llm = 0;
@@ -113,6 +118,8 @@ class PlanSearch {
   std::vector<EncoderPlan> PlansIn(const Candidate& candidate) const;
   bool IsComplete(const Candidate& c) const { return c.encoders.size() == order_.size(); }
   absl::Status NothingFits() const;
+  std::string TooManySplits(const PlannedEncoder& encoder,
+                            const bubble::SearchOptions& options) const;
 
   const EncoderContext& context_;
   const std::vector<LlmStep>& llms_;
@@ -197,7 +204,8 @@ void PlanSearch::Describe(const bubble::Result& result, Candidate& candidate) co
   ranked.predicted = result.latency;
   ranked.coarse = result.coarse_latency;
   ranked.delta_f = result.delta_f;
-  ranked.delta_b = result.delta_b;
+  // With the optimizer's work on encoder parameters, which T_llm knows nothing of.
+  ranked.delta_b = ranked.predicted - ranked.llm_step - ranked.delta_f;
   ranked.coarse_efficiency = result.coarse;
   ranked.fine_efficiency = result.fine;
   const std::vector<step::StageMemory> memory = planner::MemoryWithEncoders(
@@ -260,6 +268,9 @@ absl::StatusOr<std::optional<Candidate>> PlanSearch::Evaluate(const Candidate& p
   bubble::SearchOptions options;
   options.exhaustive = options_.exhaustive;
   if (std::string reason = Fit(candidate, options); !reason.empty()) return drop(reason);
+  if (std::string reason = TooManySplits(candidate.encoders.back(), options); !reason.empty()) {
+    return drop(reason);
+  }
   OPTIMUS_RETURN_IF_ERROR(
       SetEncoders(context_, llms_[candidate.llm], candidate.encoders, tables_, problem_));
   const bubble::Bounds bounds = bubble::LowerBounds(problem_);
@@ -271,6 +282,20 @@ absl::StatusOr<std::optional<Candidate>> PlanSearch::Evaluate(const Candidate& p
   }
   OPTIMUS_RETURN_IF_ERROR(ScheduleCandidate(options, candidate));
   return candidate;
+}
+
+// A search that would take hours is not begun. Empty: it may be.
+std::string PlanSearch::TooManySplits(const PlannedEncoder& encoder,
+                                      const bubble::SearchOptions& options) const {
+  if (!options.exhaustive || !options.splits.empty()) return "";
+  const bool list = context_.scheduler == step::Optimus::LIST;
+  const std::int64_t most = list ? kMostSplitsOfList : kMostSplitsOfPaper;
+  const std::int64_t splits = planner::CountSplits(
+      encoder.on_gpus.micro_batches, planner::PipelinesOf(encoder.plan(), tables_.world));
+  if (splits <= most) return "";
+  return absl::StrCat("--exhaustive would try ", splits, " splits of ",
+                      encoder.on_gpus.micro_batches, " micro-batches, at most ", most,
+                      " are tried by this scheduler; leave the flag out");
 }
 
 // Every plan of the next encoder, best first.

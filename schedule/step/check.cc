@@ -148,7 +148,10 @@ absl::Status CheckBatch(const Experiment& experiment) {
 absl::Status CheckSlices(const Experiment& experiment, int index, std::int64_t sequences) {
   const Encoder& encoder = experiment.encoders(index);
   const std::string field = absl::StrCat("encoders[", index, "].sequences_per_slice");
-  OPTIMUS_RETURN_IF_ERROR(CheckPositive(field, encoder.sequences_per_slice()));
+  if (encoder.sequences_per_slice() < 1) {
+    return Bad(field, absl::StrCat(encoder.sequences_per_slice(), " is below 0"),
+               "leave it out to run the whole micro-batch at once");
+  }
   if (sequences % encoder.sequences_per_slice() != 0) {
     return Bad(field,
                absl::StrCat(encoder.sequences_per_slice(), " does not divide the ", sequences,

@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"sequences_per_slice: 2", "sequences_per_slice: 3",
                  "encoders[0].sequences_per_slice", "does not divide the 8 sequences"},
         BadInput{"sequences_per_slice: 2", "sequences_per_slice: -2",
-                 "encoders[0].sequences_per_slice", "1 or more"},
+                 "encoders[0].sequences_per_slice", "leave it out to run the whole micro-batch"},
         BadInput{"sequences_per_sample: 4", "sequences_per_sample: 8194",
                  "encoders[0].sequences_per_slice: 2 cuts the 16388 sequences",
                  "8194 slices, more than 4096"},

@@ -24,6 +24,11 @@ const std::int32_t* Find(const std::vector<std::pair<std::int64_t, std::int32_t>
   return nullptr;
 }
 
+// Slots after every one of many micro-batches would take memory by the square of their number.
+// After so many, only every so manyth is kept; the others are worked out again from the one before.
+constexpr std::size_t kKeptSlots = 32;
+bool IsKept(std::size_t count) { return count < kKeptSlots || count % kKeptSlots == 0; }
+
 }  // namespace
 
 bool SameLanes(const PipelineLanes& a, const PipelineLanes& b) {
@@ -132,9 +137,27 @@ std::int64_t PipelineModel::SlotArrival(std::size_t x) {
     }
     slot_arrival_.push_back(times->output + lanes_.to_llm);
     forward_last_.push_back(std::max(forward_last_.back(), LatestEnd(*times)));
+    if (!IsKept(forward_slots_.size() - 1)) forward_slots_.back() = SlotState();
     forward_slots_.push_back(std::move(left));
   }
   return slot_arrival_[x];
+}
+
+const SlotState& PipelineModel::SlotsAfterForward(std::size_t moved) {
+  if (IsKept(moved) || moved + 1 == forward_slots_.size()) return forward_slots_[moved];
+  if (restored_count_ == moved) return restored_;
+  std::size_t count = moved - moved % kKeptSlots;
+  if (restored_count_ > count && restored_count_ < moved) {
+    count = restored_count_;
+  } else {
+    restored_ = forward_slots_[count];
+  }
+  for (SlotState left; count < moved; ++count) {
+    RunSlotsForward(restored_, left);
+    std::swap(restored_, left);
+  }
+  restored_count_ = moved;
+  return restored_;
 }
 
 std::int32_t PipelineModel::LineNext(std::int32_t node, std::int64_t from) {
@@ -173,10 +196,10 @@ std::int32_t PipelineModel::SlotRoot(std::size_t forward_moved, std::int64_t fir
   return slot_roots_[forward_moved];
 }
 
-const SlotState& PipelineModel::Kept(std::size_t depth) const {
+const SlotState& PipelineModel::Kept(std::size_t depth) {
   if (depth > 0) return kept_[depth].slots;
   const std::int32_t parent = slot_nodes_[static_cast<std::size_t>(kept_[0].node)].parent;
-  return forward_slots_[static_cast<std::size_t>(-1 - parent)];
+  return SlotsAfterForward(static_cast<std::size_t>(-1 - parent));
 }
 
 std::size_t PipelineModel::KeepSlots(std::int32_t node) {
@@ -194,6 +217,10 @@ std::size_t PipelineModel::KeepSlots(std::int32_t node) {
     next.node = path_[depth + 1];
     RunSlotsBackward(Kept(depth), slot_nodes_[static_cast<std::size_t>(next.node)].from,
                      next.slots);
+    if (!IsKept(depth)) kept_[depth] = KeptSlots();
+  }
+  for (std::size_t below = path_.size(); below < kept_.size(); ++below) {
+    if (!IsKept(below)) kept_[below] = KeptSlots();
   }
   return depth;
 }

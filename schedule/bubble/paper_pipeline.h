@@ -66,7 +66,8 @@ class PipelineModel {
   const UnitTimes& RunLineBackward(std::vector<InLine>& lines, std::int64_t from);
   const UnitTimes* RunSlotsForward(const SlotState& slots, SlotState& left);
   const UnitTimes* RunSlotsBackward(const SlotState& slots, std::int64_t from, SlotState& left);
-  const SlotState& SlotsAfterForward(std::size_t moved) const { return forward_slots_[moved]; }
+  // Of `moved` forwards that have a place. Until the next call.
+  const SlotState& SlotsAfterForward(std::size_t moved);
 
  private:
   struct LineNode {
@@ -89,7 +90,7 @@ class PipelineModel {
   std::int32_t LineNext(std::int32_t node, std::int64_t from);
   // Leaves the slots of `node` in kept_[depth of the node]; says the depth.
   std::size_t KeepSlots(std::int32_t node);
-  const SlotState& Kept(std::size_t depth) const;
+  const SlotState& Kept(std::size_t depth);
   const UnitTimes* RunSlots(const Flow& flow, const std::vector<std::int64_t>& hops,
                             std::int64_t from, const SlotState& slots, SlotState& left);
 
@@ -103,7 +104,9 @@ class PipelineModel {
   std::vector<std::int64_t> line_arrival_;   // by micro-batch
   std::vector<std::int64_t> line_overflow_;  // by count
   std::vector<std::int64_t> slot_arrival_;  // by micro-batch; ends with kNoPlace once there is none
-  std::vector<SlotState> forward_slots_;    // by how many are moved
+  std::vector<SlotState> forward_slots_;    // by how many are moved; empty where not kept
+  SlotState restored_;                      // of restored_count_ forwards, worked out again
+  std::size_t restored_count_ = 0;          // 0: none
   std::vector<std::int64_t> forward_last_;  // the last end of all ops moved, by how many
 
   std::vector<LineNode> line_nodes_;

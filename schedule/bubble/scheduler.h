@@ -21,7 +21,8 @@ struct SearchOptions {
 };
 
 // The paper's Algorithm 2, as the calibration notes make it precise. Encoders are scheduled one
-// after the other; each sees what is left of the slots. INVALID_ARGUMENT for a problem that is not
+// after the other; each sees what is left of the slots. The local search over splits ends early
+// where there are far more than a hundred micro-batches. INVALID_ARGUMENT for a problem that is not
 // well formed, and where `splits` do not suit it.
 absl::StatusOr<Result> SchedulePaper(const Problem& problem, const SearchOptions& options);
 

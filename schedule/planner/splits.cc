@@ -44,7 +44,8 @@ bool Advance(Split& split, std::int32_t smallest) {
 // Splits whose cost is known, so that none is evaluated twice.
 class Evaluator {
  public:
-  explicit Evaluator(SplitCost cost) : cost_(cost) {}
+  Evaluator(SplitCost cost, std::int64_t most) : cost_(cost), most_(most) {}
+  bool exhausted() const { return evaluated_ >= most_; }
   // False for a split that has been seen: it did not win then and does not now, because the current
   // cost has only fallen.
   bool IsNew(const Split& split) { return seen_.insert(split).second; }
@@ -56,6 +57,7 @@ class Evaluator {
 
  private:
   SplitCost cost_;
+  std::int64_t most_;
   absl::flat_hash_set<Split> seen_;
   std::int64_t evaluated_ = 0;
 };
@@ -74,7 +76,7 @@ Move BestMove(Split& split, std::int32_t smallest, std::int64_t current, Evaluat
     if (split[from] <= smallest) continue;
     --split[from];
     for (std::size_t to = 0; to < split.size(); ++to) {
-      if (to == from) continue;
+      if (to == from || evaluator.exhausted()) continue;
       ++split[to];
       if (evaluator.IsNew(split)) {
         const std::int64_t cost = evaluator.Cost(split);
@@ -136,9 +138,10 @@ void ForEachSplit(std::int32_t micro_batches, std::int32_t pipelines,
   } while (Advance(split, smallest));
 }
 
-SplitSearch LocalSearch(std::int32_t micro_batches, std::int32_t pipelines, SplitCost cost) {
+SplitSearch LocalSearch(std::int32_t micro_batches, std::int32_t pipelines, SplitCost cost,
+                        std::int64_t most) {
   const std::int32_t smallest = SmallestPart(micro_batches, pipelines);
-  Evaluator evaluator(cost);
+  Evaluator evaluator(cost, most);
   SplitSearch best;
   best.split = BalancedSplit(micro_batches, pipelines);
   evaluator.IsNew(best.split);

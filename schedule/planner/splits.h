@@ -5,6 +5,7 @@
 // `micro_batches` into `pipelines` parts, and the search for the best one.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -43,8 +44,9 @@ struct SplitSearch {
 
 // From the balanced split, moves one micro-batch from one pipeline to another as long as that
 // lowers the cost: of all such moves the best one, ties to the first by (from, to). Never calls the
-// cost twice for one split.
-SplitSearch LocalSearch(std::int32_t micro_batches, std::int32_t pipelines, SplitCost cost);
+// cost twice for one split, and not more than `most` times: then the best split so far is returned.
+SplitSearch LocalSearch(std::int32_t micro_batches, std::int32_t pipelines, SplitCost cost,
+                        std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
 // The best of all; ties to the lexicographically first. The oracle for LocalSearch.
 SplitSearch ExhaustiveSearch(std::int32_t micro_batches, std::int32_t pipelines, SplitCost cost);

@@ -69,12 +69,12 @@ void Add(const StageWork& work, const PlacedStage& placed, Picoseconds shift, co
 }
 
 // Encoder time that lies outside bubbles of this lane.
-Picoseconds Outside(LaneBusy& lane, const LlmStage& stage, Picoseconds step) {
+Picoseconds Outside(LaneBusy& lane, const LlmStage& stage, Picoseconds reduced) {
   for (Busy* busy : {&lane.before, &lane.after}) {
     for (auto& list : *busy) Sort(list);
   }
   const Picoseconds before = UnionLength(lane.before) - stage.first_start;
-  const Picoseconds after = UnionLength(lane.after) - (step - stage.last_end);
+  const Picoseconds after = UnionLength(lane.after) - (reduced - stage.last_end);
   return std::max(before, Picoseconds(0)) + std::max(after, Picoseconds(0));
 }
 
@@ -128,13 +128,14 @@ Efficiency EfficiencyOf(const Problem& problem, const Result& result) {
   for (std::size_t e = 0; e < problem.encoders.size(); ++e) {
     AddEncoder(problem, problem.encoders[e], result.encoders[e], result.delta_f, lanes);
   }
+  const Picoseconds reduced = problem.llm.step - problem.llm.after_reduction;
   double all = 0;
   double outside = 0;
   Picoseconds busiest;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     const LlmStage& stage = problem.llm.stages[i / static_cast<std::size_t>(problem.lanes)];
     all += ToSeconds(lanes[i].alone);
-    outside += ToSeconds(Outside(lanes[i], stage, problem.llm.step));
+    outside += ToSeconds(Outside(lanes[i], stage, reduced));
     busiest = std::max(busiest, lanes[i].alone);
   }
   if (busiest == Picoseconds(0)) return {1, 1};

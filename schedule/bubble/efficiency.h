@@ -15,9 +15,7 @@ std::vector<Picoseconds> TimeAlone(const std::vector<StageWork>& stages);
 // From the starts of operations, delta_f and latency of `result`. What lies between the LLM's
 // operations is inside bubbles. What lies outside of the LLM's own [first_start, last_end] is
 // inside as far as the bubble there is long enough: first_start before, and after last_end until
-// the step of the LLM alone ends. That includes the optimizer, which the paper's account of bubbles
-// does not tell apart: so work may be 1 where the step is longer by as much as the optimizer takes;
-// Efficiency::time is exact.
+// the LLM alone would have reduced its last gradient.
 Efficiency EfficiencyOf(const Problem& problem, const Result& result);
 
 }  // namespace optimus::bubble

@@ -37,7 +37,8 @@ struct PlacedEncoder {
 // Shares, not percent.
 struct Efficiency {
   // Share of the encoders' time (kernels and exposed collectives, over all lanes) that lies inside
-  // bubbles of the LLM run alone: before its first start, after its last end up to T_llm, or
+  // bubbles of the LLM run alone: before its first start, after its last end until it would have
+  // reduced its last gradient (the optimizer is no bubble), or
   // between its kernels. Decision 11 of the calibration notes.
   double work = 0;
   double time = 0;  // 1 - (latency - T_llm) / (encoder time of the busiest lane)

@@ -35,6 +35,33 @@ struct Planning {
   }
 };
 
+// The bubble scheduler's time and memory grow with the square of the micro-batches of a pipeline,
+// and with the encoder operations in it. At these limits it takes some 20 s and 1 GiB.
+constexpr std::int32_t kMostMicroBatches = 512;
+constexpr std::int64_t kMostPasses = 100'000;
+
+// A pass: one layer of an encoder on one slice of one micro-batch.
+absl::Status CheckSize(const step::Experiment& experiment, const step::Stack& stack) {
+  const std::int32_t micro_batches = step::MicroBatches(experiment);
+  if (micro_batches > kMostMicroBatches) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch.global_batch: makes ", micro_batches,
+                     " micro-batches of every pipeline; OPTIMUS ", "plans at most ",
+                     kMostMicroBatches, "; use larger micro-batches or more data parallelism"));
+  }
+  for (std::size_t k = 1; k < stack.modules.size(); ++k) {
+    const step::Module& module = stack.modules[k];
+    const std::int64_t passes =
+        std::int64_t{micro_batches} * module.slices * module.config.num_layers();
+    if (passes <= kMostPasses) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "encoders[", k - 1, "].sequences_per_slice: ", micro_batches, " micro-batches in ",
+        module.slices, " slices through ", module.config.num_layers(), " layers are ", passes,
+        " passes of a layer; OPTIMUS plans at most ", kMostPasses, "; use larger slices"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSplits(const step::Experiment& experiment, const step::Stack& stack) {
   const auto& plans = experiment.plan().optimus().encoder_plans();
   int given = 0;
@@ -75,8 +102,9 @@ absl::StatusOr<Planning> MakePlanning(const step::Experiment& experiment,
         "; only OPTIMUS plans encoders beside the LLM"));
   }
   planning.scheduler = options.scheduler.value_or(planning.experiment.plan().optimus().scheduler());
-  OPTIMUS_ASSIGN_OR_RETURN(planning.llms, BuildLlmSteps(planning.experiment, costs));
   OPTIMUS_ASSIGN_OR_RETURN(planning.stack, EncoderStack(planning.experiment));
+  OPTIMUS_RETURN_IF_ERROR(CheckSize(planning.experiment, planning.stack));
+  OPTIMUS_ASSIGN_OR_RETURN(planning.llms, BuildLlmSteps(planning.experiment, costs));
   OPTIMUS_RETURN_IF_ERROR(CheckSplits(planning.experiment, planning.stack));
   OPTIMUS_ASSIGN_OR_RETURN(
       planning.search,

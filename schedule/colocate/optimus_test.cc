@@ -254,5 +254,56 @@ TEST(Strong3072, PlansAndEmits) {
   }
 }
 
+TEST(PlanOptimus, TooManyMicroBatchesAreRefusedAtOnce) {
+  step::Experiment experiment = testing::Experiment(Vit());
+  const int micro_batches = experiment.batch().global_batch() / experiment.batch().micro_batch() /
+                            experiment.plan().data_parallel();
+  experiment.mutable_batch()->set_global_batch(experiment.batch().global_batch() * 520 /
+                                               micro_batches);
+  const absl::Status status = ErrorOf(experiment);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("batch.global_batch: makes 520 micro-batches"), HasSubstr("at most 512")));
+}
+
+// By list, a judge decides: here it turns the order of the finalists.
+TEST(BuildOptimusStep, TheJudgeDecidesAmongTheBestPlansByList) {
+  const step::Experiment experiment = testing::Experiment(Vit());
+  const hw::ProfileCostModel costs = step::testing::Costs();
+  PlanOptions options;
+  options.scheduler = step::Optimus::LIST;
+  std::vector<ir::Schedule> seen;
+  options.judge = [&](const ir::Schedule& schedule) -> absl::StatusOr<Picoseconds> {
+    seen.push_back(schedule);
+    return Picoseconds(1000 - static_cast<std::int64_t>(seen.size()));  // the last one wins
+  };
+  const auto built = BuildOptimusStep(experiment, costs, options);
+  ASSERT_TRUE(built.ok()) << built.status();
+  ASSERT_EQ(seen.size(), 4U);  // three by list, and the best by paper
+  EXPECT_EQ(built->step.schedule.programs, seen.back().programs);
+  const RankedPlan& best = built->plan.ranked.front();
+  EXPECT_EQ(best.scheduler, step::Optimus::PAPER);
+  EXPECT_EQ(best.judged, Picoseconds(996));
+  EXPECT_EQ(built->plan.ranked[3].judged, Picoseconds(999));
+  for (std::size_t i = 4; i < built->plan.ranked.size(); ++i) {
+    EXPECT_FALSE(built->plan.ranked[i].judged.has_value());
+  }
+}
+
+TEST(PlanOptimus, AnExhaustiveSearchOfHoursIsNotBegun) {
+  step::Experiment experiment = testing::Experiment(Vit());
+  experiment.mutable_batch()->set_global_batch(experiment.batch().global_batch() * 8);
+  PlanOptions options;
+  options.exhaustive = true;
+  const OptimusPlan plan = PlanOf(experiment, options);
+  const auto refused =
+      std::count_if(plan.dropped.begin(), plan.dropped.end(), [](const DroppedPlan& dropped) {
+        return dropped.reason.find("--exhaustive would try") != std::string::npos;
+      });
+  EXPECT_GT(refused, 0);
+  EXPECT_FALSE(plan.ranked.empty());
+}
+
 }  // namespace
 }  // namespace optimus::colocate

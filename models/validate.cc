@@ -168,7 +168,7 @@ absl::Status ValidateShape(const ModelConfig& model, const LayerShape& shape) {
     return Bad(model,
                absl::StrCat("sequence_length ", shape.sequence_length,
                             " is not a multiple of tensor parallelism ", shape.tensor_parallel,
-                            "; sequence parallelism splits it: pad it or turn that off"));
+                            "; sequence parallelism splits it: pad it or set plan.no_sequence_parallel"));
   }
   if (LargestTensor(model, shape) > kMaxElements) {
     return Bad(model, absl::StrCat("micro-batch of ", shape.sequences, " sequences of ",

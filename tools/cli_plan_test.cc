@@ -60,6 +60,7 @@ TEST_F(CliPlanTest, ThePlanIsItsOwnSimulation) {
   EXPECT_EQ(plan["predicted_iteration_time_s"], plan["plans"][0]["predicted_iteration_time_s"]);
   EXPECT_GE(plan["predicted_iteration_time_s"], plan["work_bound_s"]);
   EXPECT_GE(plan["predicted_iteration_time_s"], plan["fluid_bound_s"]);
+  EXPECT_GE(plan["fluid_bound_s"], plan["least_fluid_bound_s"]);
   EXPECT_NEAR(plan["predicted_iteration_time_s"].get<double>() +
                   plan["order_effect_s"].get<double>() + plan["contention_effect_s"].get<double>() +
                   plan["interference_effect_s"].get<double>(),
@@ -91,8 +92,8 @@ TEST_F(CliPlanTest, PlansAreRankedAndTheTextShowsThem) {
               plan["plans"][i]["predicted_iteration_time_s"]);
   }
   const std::string text = Run(absl::StrCat("plan ", kExample)).out;
-  EXPECT_THAT(text, AllOf(HasSubstr("Plans, best first"), HasSubstr("not hidden"), HasSubstr("gap"),
-                          HasSubstr("\nwall ")));
+  EXPECT_THAT(text, AllOf(HasSubstr("Plans, best first: by simulated step"),
+                          HasSubstr("not hidden"), HasSubstr("gap"), HasSubstr("\nwall ")));
 }
 
 TEST_F(CliPlanTest, ThePlansScheduleRunsAsThePlan) {
@@ -144,6 +145,11 @@ TEST_F(CliPlanTest, OtherStrategiesAreRefusedWithAHint) {
                      {"e.textproto", "plan.strategy", "PIPELINE", "OPTIMUS"});
   ExpectOneLineError("plan examples/06_encoder_in_stage_0.textproto",
                      {"06_encoder_in_stage_0", "set plan.strategy: OPTIMUS"});
+  // The strategy is said before the model that does not exist.
+  Write("e.textproto", absl::StrReplaceAll(kGpt, {{"gpt-11b", "no-such-model"}}));
+  ExpectOneLineError("plan $W/e.textproto", {"plan.strategy", "PIPELINE"});
+  Write("o.textproto", absl::StrReplaceAll(Optimus(), {{"gpt-11b", "no-such-model"}}));
+  ExpectOneLineError("plan $W/o.textproto", {"no-such-model"});
   ExpectOneLineError("plan $W/x.schedule.pb", {"x.schedule.pb", "optimus simulate"});
 }
 

@@ -1,6 +1,7 @@
 #include "tools/csv.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -57,8 +58,11 @@ absl::StatusOr<std::vector<std::string>> SplitLine(const std::string& line) {
   }
 }
 
-// By entry of `columns`, its place in the header.
+constexpr std::size_t kAbsent = std::numeric_limits<std::size_t>::max();
+
+// By entry of `columns`, the first `required` of which must be there, its place in the header.
 absl::StatusOr<std::vector<std::size_t>> Places(const std::vector<std::string>& columns,
+                                                std::size_t required,
                                                 const std::vector<std::string>& header) {
   for (const std::string& name : header) {
     if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
@@ -72,6 +76,10 @@ absl::StatusOr<std::vector<std::size_t>> Places(const std::vector<std::string>& 
   std::vector<std::size_t> places;
   for (const std::string& name : columns) {
     const auto found = std::find(header.begin(), header.end(), name);
+    if (found == header.end() && places.size() >= required) {
+      places.push_back(kAbsent);
+      continue;
+    }
     if (found == header.end()) {
       return absl::InvalidArgumentError(absl::StrCat("column \"", name, "\" is missing; the ",
                                                      "columns are ", absl::StrJoin(columns, ", ")));
@@ -85,7 +93,9 @@ std::vector<std::string> InOrder(const std::vector<std::string>& fields,
                                  const std::vector<std::size_t>& places) {
   std::vector<std::string> ordered;
   ordered.reserve(places.size());
-  for (const std::size_t place : places) ordered.push_back(fields[place]);
+  for (const std::size_t place : places) {
+    ordered.push_back(place == kAbsent ? "" : fields[place]);
+  }
   return ordered;
 }
 
@@ -95,10 +105,14 @@ absl::Status CsvFile::Error(const CsvRow& row, const std::string& problem) const
   return absl::InvalidArgumentError(absl::StrCat(path, ":", row.line, ": ", problem));
 }
 
-absl::StatusOr<CsvFile> ReadCsv(const std::string& path, const std::vector<std::string>& columns) {
+absl::StatusOr<CsvFile> ReadCsv(const std::string& path, const std::vector<std::string>& required,
+                                const std::vector<std::string>& optional) {
+  std::vector<std::string> columns = required;
+  columns.insert(columns.end(), optional.begin(), optional.end());
   OPTIMUS_ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
   CsvFile file{path, {}};
   std::vector<std::size_t> places;
+  std::vector<std::string> names;  // of the header
   CsvRow row;
   for (const absl::string_view line : absl::StrSplit(content, '\n')) {
     ++row.line;
@@ -107,22 +121,23 @@ absl::StatusOr<CsvFile> ReadCsv(const std::string& path, const std::vector<std::
     absl::StatusOr<std::vector<std::string>> fields = SplitLine(text);
     if (!fields.ok()) return file.Error(row, std::string(fields.status().message()));
     if (places.empty()) {
-      absl::StatusOr<std::vector<std::size_t>> header = Places(columns, *fields);
+      absl::StatusOr<std::vector<std::size_t>> header = Places(columns, required.size(), *fields);
       if (!header.ok()) return file.Error(row, std::string(header.status().message()));
       places = *std::move(header);
+      names = *fields;
       continue;
     }
-    if (fields->size() != places.size()) {
+    if (fields->size() != names.size()) {
       return file.Error(
-          row, absl::StrCat("has ", fields->size(), " fields, expected ", places.size(), ": ",
-                            absl::StrJoin(columns, ", "), "; put text with commas in quotes"));
+          row, absl::StrCat("has ", fields->size(), " fields, expected ", names.size(), ": ",
+                            absl::StrJoin(names, ", "), "; put text with commas in quotes"));
     }
     row.fields = InOrder(*fields, places);
     file.rows.push_back(row);
   }
   if (places.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": has no header; expected ", absl::StrJoin(columns, ",")));
+        absl::StrCat(path, ": has no header; expected ", absl::StrJoin(required, ",")));
   }
   return file;
 }

@@ -24,7 +24,9 @@ struct CsvFile {
 
 // Fields come in the order of `columns`, whatever their order in the file. Errors are those of
 // ReadFile, or INVALID_ARGUMENT "path:line: ...": a column that is missing, unknown or there twice,
-// a row with another number of fields, a quote that does not end.
-absl::StatusOr<CsvFile> ReadCsv(const std::string& path, const std::vector<std::string>& columns);
+// a row with another number of fields, a quote that does not end. The fields of `optional` columns
+// come after the others, and are empty where the file does not have the column.
+absl::StatusOr<CsvFile> ReadCsv(const std::string& path, const std::vector<std::string>& columns,
+                                const std::vector<std::string>& optional = {});
 
 }  // namespace optimus::tools

@@ -1,37 +1,25 @@
 #include "tools/fitted.h"
 
-#include "absl/strings/ascii.h"
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
 namespace optimus::tools {
 namespace {
 
-bool IsPartOfNumber(char c) {
-  return absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '.';
-}
+struct Constants {
+  std::vector<std::string> all, fitted;  // in the order of the profile
+};
 
-bool IsLetter(char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)); }
-
-// "0.167 s" is in "0.167 s for", but not in "10.167 s" or "0.167 sheets".
-bool Quotes(const std::string& source, const std::string& figure) {
-  for (std::size_t at = source.find(figure); at != std::string::npos;
-       at = source.find(figure, at + 1)) {
-    const std::size_t end = at + figure.size();
-    const bool begins = at == 0 || !IsPartOfNumber(source[at - 1]);
-    const bool ends = end == source.size() || !IsLetter(source[end]);
-    if (begins && ends) return true;
-  }
-  return false;
-}
-
-void Visit(const google::protobuf::Message& message, const std::string& path,
-           const std::string& figure, std::vector<std::string>& found) {
+void Visit(const google::protobuf::Message& message, const std::string& path, Constants& found) {
   if (message.GetDescriptor() == hw::Number::descriptor()) {
-    const auto& number = static_cast<const hw::Number&>(message);
-    if (number.origin() == hw::Number::FITTED && Quotes(number.source(), figure)) {
-      found.push_back(path);
+    found.all.push_back(path);
+    if (static_cast<const hw::Number&>(message).origin() == hw::Number::FITTED) {
+      found.fitted.push_back(path);
     }
     return;
   }
@@ -43,17 +31,25 @@ void Visit(const google::protobuf::Message& message, const std::string& path,
       continue;
     }
     Visit(reflection.GetMessage(message, field),
-          absl::StrCat(path, path.empty() ? "" : ".", field->name()), figure, found);
+          absl::StrCat(path, path.empty() ? "" : ".", field->name()), found);
   }
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
 
-std::vector<std::string> FittedConstants(const hw::HardwareProfile& profile,
-                                         const std::string& value, const std::string& unit) {
-  std::vector<std::string> found;
-  if (!value.empty() && !unit.empty()) Visit(profile, "", absl::StrCat(value, " ", unit), found);
-  return found;
+absl::Status CheckFitted(const hw::HardwareProfile& profile, const std::string& constant) {
+  Constants constants;
+  Visit(profile, "", constants);
+  if (Contains(constants.fitted, constant)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("fitted \"", constant, "\" is ",
+                   Contains(constants.all, constant) ? "not fitted in" : "no constant of",
+                   " profile ", profile.name(), "; fitted are ",
+                   constants.fitted.empty() ? "none" : absl::StrJoin(constants.fitted, ", ")));
 }
 
 }  // namespace optimus::tools

@@ -1,16 +1,15 @@
 #pragma once
-// Whether a published figure is an input: which constants of a profile were chosen on it.
+// Whether a published figure is an input: constants of a profile that were chosen on it.
 
 #include <string>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "hw_profiles/profile.pb.h"
 
 namespace optimus::tools {
 
-// Fields ("gpu.gemm_efficiency") of the profile whose origin is FITTED and whose source quotes
-// `value` with `unit` ("1.4", "ms": "... 1.4 ms forward ..."), in the order of the profile.
-std::vector<std::string> FittedConstants(const hw::HardwareProfile& profile,
-                                         const std::string& value, const std::string& unit);
+// Whether `constant` ("gpu.gemm_efficiency") is a number of `profile` whose origin is FITTED.
+// INVALID_ARGUMENT says what it is instead, and which constants are fitted.
+absl::Status CheckFitted(const hw::HardwareProfile& profile, const std::string& constant);
 
 }  // namespace optimus::tools

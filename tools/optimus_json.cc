@@ -12,7 +12,8 @@ Json EncodersJson(const OptimusReport& optimus, const std::vector<planner::Encod
   Json encoders = Json::array();
   for (std::size_t e = 0; e < plans.size(); ++e) {
     Json json;
-    json["encoder"] = optimus.encoders[e];
+    // A plan that was dropped early has only the largest encoders: no telling by position which.
+    if (plans.size() == optimus.encoders.size()) json["encoder"] = optimus.encoders[e];
     json["data_parallel"] = planner::DataParallelOf(plans[e], optimus.llm);
     json["pipeline_parallel"] = plans[e].pipeline_parallel;
     json["tensor_parallel"] = plans[e].tensor_parallel;
@@ -53,7 +54,9 @@ void AddPlan(const OptimusReport& optimus, const RankedPlan& plan, Json& json) {
   if (plan.judged) json["judged_iteration_time_s"] = ToSeconds(*plan.judged);
 }
 
-void AddComparison(const StepComparison& step, Json& json) {
+void AddComparison(const OptimusReport& optimus, Json& json) {
+  const StepComparison& step = optimus.step;
+  json["least_fluid_bound_s"] = ToSeconds(LeastFluidBound(optimus.plan));
   json["simulated_iteration_time_s"] = ToSeconds(step.simulated);
   json["difference_percent"] = step.difference_percent();
   json["order_effect_s"] = ToSeconds(step.order());
@@ -77,10 +80,13 @@ constexpr JsonField kFields[] = {
     {"exhaustive", "whether all splits were tried, instead of a local search"},
     {"predicted_iteration_time_s", "step of the best plan by the bubble scheduler"},
     {"llm_iteration_time_s", "T_llm: step of the LLM alone"},
-    {"coarse_iteration_time_s", "before encoder work was moved between the LLM's kernels"},
+    {"coarse_iteration_time_s",
+     "before encoder work was moved between the LLM's kernels; under list: of paper's schedule of "
+     "the same plan"},
     {"work_bound_s", "lower bound: compute of LLM and encoders spread over all GPUs, and T_llm"},
     {"fluid_bound_s",
-     "lower bound for a rigid LLM timeline: encoder work cut at will into its idle compute"},
+     "lower bound of this plan for a rigid LLM timeline: encoder work cut at will into its idle "
+     "compute, and the encoders' own data-parallel communication"},
     {"gap_left", "(predicted - fluid bound) / (coarse - fluid bound); a share"},
     {"eff_work.coarse", "share of the encoders' work inside LLM bubbles, coarse schedule"},
     {"eff_work.fine", "the same, final schedule"},
@@ -98,9 +104,12 @@ constexpr JsonField kFields[] = {
     {"placed_by", "scheduler of this plan: under list the best of paper takes part too"},
     {"judged_iteration_time_s",
      "step by SimGrid during planning, by which list chooses; of the plans that were run only"},
+    {"least_fluid_bound_s", "least fluid_bound_s of all plans that were scheduled"},
     {"simulated_iteration_time_s", "step of the emitted schedule by SimGrid"},
     {"difference_percent", "simulated against predicted"},
-    {"order_effect_s", "of the difference: operations start as soon as their order allows"},
+    {"order_effect_s",
+     "of the difference: operations start as soon as their order allows (shorter), messages queue "
+     "behind each other, which is not in the prediction (longer)"},
     {"contention_effect_s", "of the difference: transfers share links, GPUs are slow"},
     {"interference_effect_s", "of the difference: kernels and collectives slow each other"},
     {"memory_capacity_gib", "memory of one GPU"},
@@ -108,9 +117,14 @@ constexpr JsonField kFields[] = {
     {"judging_s", "wall time of running plans during planning; differs from run to run"},
     {"splits_evaluated", "splits that were scheduled, over all plans"},
     {"plans",
-     "every plan that fits, best first, with the names from predicted_iteration_time_s to "
+     "every plan that was scheduled, best first: by the simulated step where they were run, else "
+     "by "
+     "prediction; with the names from predicted_iteration_time_s to "
      "judged_iteration_time_s"},
-    {"dropped", "every plan that does not: encoders (without split), reason"},
+    {"dropped",
+     "every plan that does not suit the models, does not fit in memory or cannot be better: "
+     "encoders "
+     "(without split; without names where only the largest of several were looked at), reason"},
     {"assumptions", "what the experiment's source does not say"},
     {"notes", "what the plan or the model of it simplifies"},
     {"wall_s", "wall time of planning and simulating; differs from run to run"},
@@ -146,7 +160,7 @@ Json OptimusJson(const OptimusReport& optimus) {
   Json json;
   json["scheduler"] = optimus.scheduler;
   AddPlan(optimus, optimus.plan.ranked.front(), json);
-  AddComparison(optimus.step, json);
+  AddComparison(optimus, json);
   json["planning_s"] = optimus.plan.planning_seconds;
   return json;
 }
@@ -164,7 +178,7 @@ std::string PlanJson(const Report& report) {
   json["scheduler"] = optimus.scheduler;
   json["exhaustive"] = optimus.exhaustive;
   AddPlan(optimus, optimus.plan.ranked.front(), json);
-  AddComparison(optimus.step, json);
+  AddComparison(optimus, json);
   if (report.memory) json["memory_capacity_gib"] = ToGib(report.memory->capacity);
   json["planning_s"] = optimus.plan.planning_seconds;
   json["judging_s"] = optimus.plan.judging_seconds;

@@ -1,5 +1,7 @@
 #include "tools/optimus_report.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -8,6 +10,14 @@ namespace optimus::tools {
 double GapLeft(const colocate::RankedPlan& plan) {
   const double whole = ToSeconds(plan.coarse - plan.bounds.fluid);
   return whole > 0 ? ToSeconds(plan.predicted - plan.bounds.fluid) / whole : 0;
+}
+
+Picoseconds LeastFluidBound(const colocate::OptimusPlan& plan) {
+  Picoseconds least = plan.ranked.front().bounds.fluid;
+  for (const colocate::RankedPlan& ranked : plan.ranked) {
+    least = std::min(least, ranked.bounds.fluid);
+  }
+  return least;
 }
 
 std::string PlansText(const std::vector<planner::EncoderPlan>& plans) {

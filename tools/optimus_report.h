@@ -37,6 +37,9 @@ struct OptimusReport {
 // Share of the way from the coarse schedule down to the fluid bound that the plan did not go:
 // (predicted - fluid) / (coarse - fluid). 0 where the coarse schedule is at the bound.
 double GapLeft(const colocate::RankedPlan& plan);
+// Of all plans that were scheduled: no plan that was looked at can be shorter, whatever schedules
+// it.
+Picoseconds LeastFluidBound(const colocate::OptimusPlan& plan);
 
 // "PP 8 x TP 8", of several encoders "PP 8 x TP 8 + PP 4 x TP 8".
 std::string PlansText(const std::vector<planner::EncoderPlan>& plans);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tools/optimus_json.h"
 #include "tools/optimus_text.h"
 #include "tools/report_json.h"
@@ -102,6 +103,111 @@ TEST(OptimusTextTest, SaysWhatWasNotHiddenAndWhatMovesTheStep) {
   EXPECT_THAT(text, HasSubstr("GPU memory: 93.1 GiB needed"));
   EXPECT_THAT(text, HasSubstr("17 splits scheduled, by local search"));
   EXPECT_THAT(text, HasSubstr("gap left 25.0 %"));
+}
+
+// The text without its line breaks.
+std::string Unwrapped(const std::string& text) {
+  std::string out;
+  for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \n"))) {
+    if (!word.empty()) absl::StrAppend(&out, out.empty() ? "" : " ", word);
+  }
+  return out;
+}
+
+TEST(OptimusTextTest, TheBoundIsThePlansOwnAndTheLeastOfAllIsBesideIt) {
+  Report report = MakeReport();
+  report.optimus->plan.ranked[1].bounds.fluid = FromSeconds(3.875);
+  EXPECT_EQ(LeastFluidBound(report.optimus->plan), FromSeconds(3.875));
+  const std::string text = Unwrapped(PlanText(report));
+  EXPECT_THAT(text, AllOf(HasSubstr("fluid of this plan 4.000 s"),
+                          HasSubstr("least over all plans 3.875 s")));
+  const Json json = Json::parse(PlanJson(report));
+  EXPECT_EQ(json["fluid_bound_s"], 4.0);
+  EXPECT_EQ(json["least_fluid_bound_s"], 3.875);
+}
+
+TEST(OptimusTextTest, WhereAllWorkIsHiddenTheRestIsWaiting) {
+  Report report = MakeReport();
+  EXPECT_THAT(Unwrapped(PlanText(report)), HasSubstr("the rest of the extension is waiting"));
+  colocate::RankedPlan& best = report.optimus->plan.ranked.front();
+  best.fine_efficiency = {1, -0.5};
+  const std::string text = Unwrapped(PlanText(report));
+  EXPECT_THAT(text, AllOf(HasSubstr("0.0 % of the encoders' work lies outside the LLM's bubbles, "
+                                    "so the step is longer by waiting"),
+                          HasSubstr("Eff_time is below 0")));
+  best.predicted = best.llm_step;
+  best.fine_efficiency.time = 1;
+  EXPECT_THAT(Unwrapped(PlanText(report)),
+              AllOf(Not(HasSubstr("waiting")), Not(HasSubstr("Eff_time is below"))));
+}
+
+TEST(OptimusTextTest, TheBestPlanHasItsSimulatedStepUnderPaperToo) {
+  Report report = MakeReport();
+  report.optimus->plan.ranked[0].judged.reset();
+  report.memory =
+      MemoryReport{{report.optimus->plan.ranked[0].memory}, 0, Bytes(std::int64_t{80} << 30)};
+  const std::string text = PlanText(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("10.00  paper       4.625\n"),
+                          HasSubstr("10.00  paper           -\n"), HasSubstr("of 80.00")));
+}
+
+TEST(OptimusTextTest, CoarseOfListIsOfPaper) {
+  Report report = MakeReport();
+  const char* words = "coarse: of the paper's scheduler on the same plan";
+  EXPECT_THAT(Unwrapped(PlanText(report)), Not(HasSubstr(words)));
+  report.optimus->scheduler = "list";
+  EXPECT_THAT(Unwrapped(PlanText(report)), HasSubstr(words));
+}
+
+TEST(OptimusTextTest, DroppedPlansOfOneReasonAreOneRow) {
+  Report report = MakeReport();
+  report.optimus->plan.dropped = {{{{1, 8}}, "encoder plan PP 1 x TP 8: 18 heads"},
+                                  {{{4, 2}}, "too large"},
+                                  {{{2, 8}}, "encoder plan PP 2 x TP 8: 18 heads"}};
+  const std::string text = PlanText(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("\nPP 1 x TP 8, PP 2 x TP 8  18 heads\n"),
+                          HasSubstr("\nPP 4 x TP 2               too large\n")));
+  EXPECT_EQ(Json::parse(PlanJson(report))["dropped"].size(), 3U);
+}
+
+TEST(OptimusTextTest, SeveralEncodersAreNamedInOrder) {
+  Report report = MakeReport();
+  EXPECT_THAT(Unwrapped(PlanText(report)), Not(HasSubstr("in this order")));
+  OptimusReport& optimus = *report.optimus;
+  optimus.encoders = {"vit", "usm"};
+  for (colocate::RankedPlan& plan : optimus.plan.ranked) {
+    plan.encoders = {{2, 4}, {1, 4}};
+    plan.pipelines = {4, 8};
+    plan.splits.push_back({2, 2});
+  }
+  EXPECT_THAT(Unwrapped(PlanText(report)),
+              AllOf(HasSubstr("of vit + usm, in this order"), HasSubstr("fewer encoders")));
+  // Which of the two was dropped alone is not known.
+  const Json json = Json::parse(PlanJson(report));
+  EXPECT_FALSE(json["dropped"][0]["encoders"][0].contains("encoder"));
+  EXPECT_EQ(json["plans"][0]["encoders"][1]["encoder"], "usm");
+}
+
+TEST(OptimusTextTest, RowsOfAComparisonCanBeToldApart) {
+  Report paper = MakeReport();
+  paper.file = "a.textproto";
+  paper.gpus = 96;
+  paper.global_batch = 24;
+  Report schedule = paper;
+  schedule.file = "a.schedule.pb";
+  schedule.global_batch = 0;  // a schedule does not say
+  schedule.optimus.reset();
+  const std::string text = ComparisonText({paper, schedule});
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("hand_made (a.textproto)"), HasSubstr("hand_made (a.schedule.pb)"),
+                    Not(HasSubstr("differ in GPUs"))));
+  Report list = paper;
+  list.experiment = "other";
+  list.optimus->scheduler = "list";
+  list.global_batch = 48;
+  EXPECT_THAT(
+      ComparisonText({paper, list}),
+      AllOf(HasSubstr("other, list  "), Not(HasSubstr("textproto")), HasSubstr("differ in GPUs")));
 }
 
 TEST(OptimusTextTest, TimesOfTheMachineAreOnTheLastLineOnly) {

@@ -138,6 +138,12 @@ void Progress::Show(const std::string& text) {
   shown_ = true;
 }
 
+void Progress::Say(const std::string& text) {
+  Clear();
+  if (!terminal_ || text.empty()) return;
+  std::fprintf(stderr, "%s\n", Printable(text).c_str());
+}
+
 void Progress::Clear() {
   if (!shown_) return;
   std::fputs("\r\033[K", stderr);

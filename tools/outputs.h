@@ -40,6 +40,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   void Show(const std::string& text);
   void Clear();
+  // A line that stays. Nothing where `text` is empty.
+  void Say(const std::string& text);
 
  private:
   bool terminal_ = false;

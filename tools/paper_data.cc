@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -28,6 +29,24 @@ std::string FileOf(const std::string& folder, const std::string& name) {
   return (std::filesystem::path(folder) / name).lexically_normal().string();
 }
 
+// The quantities of a field, separated by spaces.
+absl::StatusOr<std::vector<std::string>> QuantitiesOf(const CsvFile& file, const CsvRow& row,
+                                                      const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto& piece : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    const std::string name(piece);
+    if (!IsQuantity(name)) {
+      return file.Error(row,
+                        absl::StrCat("unknown quantity \"", name, "\"; known: ", QuantityNames()));
+    }
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      return file.Error(row, absl::StrCat("quantity ", name, " is named twice"));
+    }
+    names.push_back(name);
+  }
+  return names;
+}
+
 absl::StatusOr<PaperTable*> TableOf(const CsvFile& file, const CsvRow& row, PaperData& data) {
   int number = 0;
   if (!absl::SimpleAtoi(row.fields[0], &number) || number < 1 || number > kMostTables) {
@@ -46,14 +65,7 @@ absl::StatusOr<PaperTable*> TableOf(const CsvFile& file, const CsvRow& row, Pape
     return file.Error(row, absl::StrCat("the first row of table ", number, " has no title"));
   }
   PaperTable added{number, title, {}, {}};
-  for (const auto& text : absl::StrSplit(row.fields[2], ' ', absl::SkipEmpty())) {
-    const std::string name(text);
-    if (!IsQuantity(name)) {
-      return file.Error(row,
-                        absl::StrCat("unknown quantity \"", name, "\"; known: ", QuantityNames()));
-    }
-    added.quantities.push_back(name);
-  }
+  OPTIMUS_ASSIGN_OR_RETURN(added.quantities, QuantitiesOf(file, row, row.fields[2]));
   data.tables.push_back(std::move(added));
   return &data.tables.back();
 }
@@ -62,6 +74,22 @@ absl::StatusOr<const Method*> MethodOf(const CsvFile& file, const CsvRow& row,
                                        const std::string& name) {
   if (const Method* method = FindMethod(name); method != nullptr) return method;
   return file.Error(row, absl::StrCat("unknown method \"", name, "\"; known: ", MethodNames()));
+}
+
+// A table that shows a speed-up over a method has a row of the method.
+absl::Status CheckReferences(const CsvFile& file, const PaperTable& table) {
+  for (const std::string& quantity : table.quantities) {
+    const std::string method = ReferenceMethod(quantity);
+    if (method.empty() ||
+        std::any_of(table.cases.begin(), table.cases.end(),
+                    [&](const PaperCase& entry) { return entry.method->name == method; })) {
+      continue;
+    }
+    return file.Error(table.cases.front().row,
+                      absl::StrCat("table ", table.number, " shows ", quantity,
+                                   ", but has no row of method ", method, "; add one"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LoadExperiments(PaperData& data) {
@@ -77,6 +105,7 @@ absl::Status LoadExperiments(PaperData& data) {
     if (row.fields[5].empty()) return file.Error(row, "file is empty");
     entry.file = FileOf(Folder(file.path), row.fields[5]);
     entry.inferred = row.fields[6];
+    OPTIMUS_ASSIGN_OR_RETURN(entry.chosen_on, QuantitiesOf(file, row, row.fields[7]));
     const PaperCase* other = data.Find(entry.experiment, entry.method);
     if (other != nullptr && other->file != entry.file) {
       return file.Error(row, absl::StrCat(entry.experiment, " by ", entry.method->name, " is ",
@@ -88,6 +117,9 @@ absl::Status LoadExperiments(PaperData& data) {
                                           " is there twice in table ", table->number));
     }
     table->cases.push_back(std::move(entry));
+  }
+  for (const PaperTable& table : data.tables) {
+    OPTIMUS_RETURN_IF_ERROR(CheckReferences(file, table));
   }
   std::sort(data.tables.begin(), data.tables.end(),
             [](const PaperTable& a, const PaperTable& b) { return a.number < b.number; });
@@ -104,6 +136,18 @@ std::vector<std::string> ExperimentNames(const PaperData& data) {
     }
   }
   return names;
+}
+
+absl::Status CheckNew(const PaperData& data, const PaperFigure& figure) {
+  for (const PaperFigure& other : data.figures) {
+    if (other.experiment == figure.experiment && other.method == figure.method &&
+        other.quantity == figure.quantity) {
+      return data.figures_file.Error(
+          figure.row, absl::StrCat(figure.quantity, " of ", figure.experiment, " by ",
+                                   figure.method->name, " is already in line ", other.row.line));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckFigure(const PaperData& data, const PaperFigure& figure) {
@@ -126,26 +170,40 @@ absl::Status CheckFigure(const PaperData& data, const PaperFigure& figure) {
     return file.Error(figure.row, absl::StrCat("unit \"", figure.unit, "\", but ", figure.quantity,
                                                " is in ", UnitOf(figure.quantity)));
   }
+  const std::string reference = ReferenceMethod(figure.quantity);
+  if (!reference.empty() && data.Find(figure.experiment, FindMethod(reference)) == nullptr) {
+    return file.Error(figure.row,
+                      absl::StrCat(figure.quantity, ": ", figure.experiment, " has no method ",
+                                   reference, "; add a row to ", data.experiments_file.path));
+  }
+  return CheckNew(data, figure);
+}
+
+absl::Status LoadFigure(const CsvRow& row, PaperData& data) {
+  const CsvFile& file = data.figures_file;
+  PaperFigure figure;
+  figure.row = row;
+  figure.experiment = row.fields[0];
+  OPTIMUS_ASSIGN_OR_RETURN(figure.method, MethodOf(file, row, row.fields[1]));
+  figure.quantity = row.fields[2];
+  figure.text = row.fields[3];
+  // Hexadecimal numbers are refused: nobody publishes one.
+  if (absl::StrContainsIgnoreCase(figure.text, "x") ||
+      !absl::SimpleAtod(figure.text, &figure.value) || !std::isfinite(figure.value)) {
+    return file.Error(row, absl::StrCat("value \"", figure.text, "\" is no number"));
+  }
+  figure.unit = row.fields[4];
+  figure.source = row.fields[5];
+  figure.note = row.fields[6];
+  figure.fitted = absl::StrSplit(row.fields[7], ' ', absl::SkipEmpty());
+  OPTIMUS_RETURN_IF_ERROR(CheckFigure(data, figure));
+  data.figures.push_back(std::move(figure));
   return absl::OkStatus();
 }
 
 absl::Status LoadFigures(PaperData& data) {
-  const CsvFile& file = data.figures_file;
-  for (const CsvRow& row : file.rows) {
-    PaperFigure figure;
-    figure.row = row;
-    figure.experiment = row.fields[0];
-    OPTIMUS_ASSIGN_OR_RETURN(figure.method, MethodOf(file, row, row.fields[1]));
-    figure.quantity = row.fields[2];
-    figure.text = row.fields[3];
-    if (!absl::SimpleAtod(figure.text, &figure.value) || !std::isfinite(figure.value)) {
-      return file.Error(row, absl::StrCat("value \"", figure.text, "\" is no number"));
-    }
-    figure.unit = row.fields[4];
-    figure.source = row.fields[5];
-    figure.note = row.fields[6];
-    OPTIMUS_RETURN_IF_ERROR(CheckFigure(data, figure));
-    data.figures.push_back(std::move(figure));
+  for (const CsvRow& row : data.figures_file.rows) {
+    OPTIMUS_RETURN_IF_ERROR(LoadFigure(row, data));
   }
   return absl::OkStatus();
 }
@@ -153,12 +211,13 @@ absl::Status LoadFigures(PaperData& data) {
 }  // namespace
 
 const std::vector<Method>& Methods() {
-  static const std::vector<Method> methods = {{"megatron", "Megatron-LM", ""},
-                                              {"balanced", "Megatron-LM balanced", ""},
-                                              {"fsdp", "FSDP", ""},
-                                              {"alpa", "Alpa", ""},
-                                              {"optimus", "Optimus", "paper"},
-                                              {"optimus_list", "Optimus, list scheduler", "list"}};
+  static const std::vector<Method> methods = {
+      {"megatron", "Megatron-LM", "", step::Plan::PIPELINE},
+      {"balanced", "Megatron-LM balanced", "", step::Plan::PIPELINE},
+      {"fsdp", "FSDP", "", step::Plan::FSDP},
+      {"alpa", "Alpa", "", step::Plan::ALPA},
+      {"optimus", "Optimus", "paper", step::Plan::OPTIMUS},
+      {"optimus_list", "Optimus, list scheduler", "list", step::Plan::OPTIMUS}};
   return methods;
 }
 
@@ -188,15 +247,31 @@ const PaperCase* PaperData::Find(const std::string& experiment, const Method* me
   return nullptr;
 }
 
+bool PaperData::PlanWasChosenOn(const PaperFigure& figure) const {
+  for (const PaperTable& table : tables) {
+    for (const PaperCase& entry : table.cases) {
+      if (entry.experiment == figure.experiment && entry.method == figure.method &&
+          std::find(entry.chosen_on.begin(), entry.chosen_on.end(), figure.quantity) !=
+              entry.chosen_on.end()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 absl::StatusOr<PaperData> LoadPaperData(const std::string& experiments,
                                         const std::string& figures) {
   PaperData data;
-  OPTIMUS_ASSIGN_OR_RETURN(data.experiments_file,
-                           ReadCsv(experiments, {"table", "title", "quantities", "experiment",
-                                                 "method", "file", "inferred"}));
+  OPTIMUS_ASSIGN_OR_RETURN(
+      data.experiments_file,
+      ReadCsv(experiments,
+              {"table", "title", "quantities", "experiment", "method", "file", "inferred"},
+              {"chosen_on"}));
   OPTIMUS_ASSIGN_OR_RETURN(
       data.figures_file,
-      ReadCsv(figures, {"experiment", "method", "quantity", "value", "unit", "source", "note"}));
+      ReadCsv(figures, {"experiment", "method", "quantity", "value", "unit", "source", "note"},
+              {"fitted"}));
   OPTIMUS_RETURN_IF_ERROR(LoadExperiments(data));
   OPTIMUS_RETURN_IF_ERROR(LoadFigures(data));
   return data;

@@ -85,6 +85,7 @@ absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(WriteResultFiles(files, simulations, {report}, progress));
   progress.Clear();
   OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags.json ? PlanJson(report) : PlanText(report)));
+  progress.Say(WrittenText(files));
   return kExitSuccess;
 }
 

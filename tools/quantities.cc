@@ -23,6 +23,7 @@ struct Quantity {
   std::function<Value(const PaperRun&)> value;
 };
 
+constexpr char kPlanning[] = "planning_s";
 constexpr int kOneDigit = 1, kTwoDigits = 2, kThreeDigits = 3, kScientific = -1;
 
 // Of the plan that a run of strategy OPTIMUS simulated.
@@ -129,7 +130,7 @@ void AddOptimus(std::vector<Quantity>& all) {
                  OfOptimus([](const R& r) { return ToSeconds(r.step.contention()); })});
   all.push_back({"interference_effect_s", "s", kThreeDigits,
                  OfOptimus([](const R& r) { return ToSeconds(r.step.interference()); })});
-  all.push_back({"planning_s", "s", kThreeDigits,
+  all.push_back({kPlanning, "s", kThreeDigits,
                  OfOptimus([](const R& r) { return r.plan.planning_seconds; })});
 }
 
@@ -198,6 +199,8 @@ std::string UnitOf(const std::string& quantity) {
 bool SameUnit(const std::string& given, const std::string& unit) {
   return given.empty() || given == unit || (given == "percent" && unit == "%");
 }
+
+bool HasError(const std::string& quantity) { return quantity != kPlanning; }
 
 std::string FormatQuantity(const std::string& quantity, double value) {
   const Quantity* plain = FindPlain(quantity);

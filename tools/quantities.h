@@ -29,6 +29,9 @@ bool SameUnit(const std::string& given, const std::string& unit);
 // With digits that suit the quantity.
 std::string FormatQuantity(const std::string& quantity, double value);
 
+// Whether an error in percent means something: a published planning time is of another machine.
+bool HasError(const std::string& quantity);
+
 // Method that `quantity` compares with ("megatron" of speedup_over_megatron); "" for none.
 std::string ReferenceMethod(const std::string& quantity);
 

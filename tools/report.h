@@ -64,6 +64,7 @@ struct InterferenceReport {
 
 struct Report {
   std::string version;
+  std::string file;  // that was simulated
   std::string experiment;
   std::vector<Fact> facts;
   std::string profile;

@@ -132,11 +132,29 @@ std::string FitText(const Report& report) {
   return report.memory->fits() ? "yes" : "OUT OF MEMORY";
 }
 
-std::vector<std::string> ComparisonRow(const Report& reference, const Report& report,
+// What names a row: the experiment, its scheduler where that is not the usual one, and where
+// several have the same name the file.
+std::string RowName(const std::vector<Report>& reports, const Report& report) {
+  const auto same = [&](const Report& other) { return other.experiment == report.experiment; };
+  const bool is_list =
+      report.optimus && report.optimus->scheduler == SchedulerName(step::Optimus::LIST);
+  const bool is_unique = std::count_if(reports.begin(), reports.end(), same) == 1;
+  return absl::StrCat(report.experiment, is_list ? ", list" : "",
+                      is_unique ? "" : absl::StrCat(" (", report.file, ")"));
+}
+
+// As far as both are known.
+bool SameJob(const Report& a, const Report& b) {
+  const bool knows_batch = a.global_batch > 0 && b.global_batch > 0;
+  return a.gpus == b.gpus && (!knows_batch || a.global_batch == b.global_batch);
+}
+
+std::vector<std::string> ComparisonRow(const std::vector<Report>& reports, const Report& report,
                                        const TimeUnit& unit) {
+  const Report& reference = reports.front();
   const bool known = report.efficiency.has_value();
   std::vector<std::string> cells = {
-      report.experiment,
+      RowName(reports, report),
       absl::StrCat(report.gpus),
       unit.Format(ToSeconds(report.step)),
       absl::StrFormat("%.2f", SpeedUp(reference, report)),
@@ -224,13 +242,13 @@ std::string ComparisonText(const std::vector<Report>& reports) {
   double wall_s = 0, peak_memory_mib = 0;
   bool same_job = true;
   for (const Report& report : reports) {
-    table.AddRow(ComparisonRow(reference, report, unit));
+    table.AddRow(ComparisonRow(reports, report, unit));
     wall_s += report.wall_s;
     peak_memory_mib = std::max(peak_memory_mib, report.peak_memory_mib);
-    same_job &= report.gpus == reference.gpus && report.global_batch == reference.global_batch;
+    same_job &= SameJob(reference, report);
   }
   std::string out = table.Render();
-  absl::StrAppend(&out, "\nspeed-up = step of ", Printable(reference.experiment),
+  absl::StrAppend(&out, "\nspeed-up = step of ", Printable(RowName(reports, reference)),
                   " / step; compute, bubbles and optimizer are means over GPUs; memory is that of "
                   "the fullest stage\n");
   if (!same_job) {
@@ -240,8 +258,8 @@ std::string ComparisonText(const std::vector<Report>& reports) {
   }
   absl::StrAppend(&out, "fidelity:");
   for (const Report& report : reports) {
-    absl::StrAppend(&out, &report == &reports.front() ? " " : ", ", Printable(report.experiment),
-                    " ", report.fidelity);
+    absl::StrAppend(&out, &report == &reports.front() ? " " : ", ",
+                    Printable(RowName(reports, report)), " ", report.fidelity);
   }
   absl::StrAppend(&out, "\n", WallLine(wall_s, peak_memory_mib));
   return out;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "tools/fitted.h"
 #include "tools/shared_flags.h"
@@ -35,13 +34,19 @@ class Reproducer {
   // has the case.
   const PaperTable* Home(const PaperFigure& figure) const;
   bool Lists(const PaperTable& table, const PaperFigure& figure) const;
+  // A line of progress about the table that is being filled.
+  void Show(const std::string& text) const;
   absl::StatusOr<const PaperRun*> RunOf(const PaperCase& entry);
   absl::Status AddRow(const PaperCase& entry, const Wanted& wanted, ReproducedTable& table);
-  std::vector<std::string> FittedOn(const PaperFigure& figure, const PaperRun& run) const;
+  absl::Status CheckMethod(const PaperCase& entry) const;
+  absl::Status CheckConstants(const PaperFigure& figure, const PaperRun& run) const;
+  absl::StatusOr<ReproducedTable> Fill(const PaperTable& table);
+  void AddRemarks(const PaperCase& entry, ReproducedTable& table) const;
   void AddConditions(Reproduction& result) const;
 
   const PaperData& data_;
   const ReproductionOptions& options_;
+  const PaperTable* current_ = nullptr;  // the table that is being filled
   std::map<Key, PaperRun> runs_;
   std::vector<const PaperRun*> order_;  // of the runs
 };
@@ -99,12 +104,27 @@ std::vector<Reproducer::Wanted> Reproducer::WantedOf(const PaperTable& table,
   return wanted;
 }
 
+void Reproducer::Show(const std::string& text) const {
+  if (!options_.progress) return;
+  options_.progress(absl::StrCat("table ", current_->number, ": ", text));
+}
+
+absl::Status Reproducer::CheckMethod(const PaperCase& entry) const {
+  if (IsScheduleFile(entry.file)) return absl::OkStatus();  // names no strategy
+  OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment experiment, step::LoadExperiment(entry.file));
+  const step::Plan::Strategy strategy = experiment.plan().strategy();
+  if (strategy == entry.method->strategy) return absl::OkStatus();
+  return data_.experiments_file.Error(
+      entry.row, absl::StrCat("method ", entry.method->name, " needs plan.strategy ",
+                              step::Plan::Strategy_Name(entry.method->strategy), ", but ",
+                              entry.file, " has ", step::Plan::Strategy_Name(strategy)));
+}
+
 absl::StatusOr<const PaperRun*> Reproducer::RunOf(const PaperCase& entry) {
   const auto found = runs_.find(KeyOf(entry));
   if (found != runs_.end()) return &found->second;
-  if (options_.progress) {
-    options_.progress(absl::StrCat("simulating ", entry.experiment, ", ", entry.method->title));
-  }
+  OPTIMUS_RETURN_IF_ERROR(CheckMethod(entry));
+  Show(absl::StrCat("simulating ", entry.experiment, ", ", entry.method->title));
   SimulationOptions options;
   options.no_interference = options_.no_interference;
   OPTIMUS_ASSIGN_OR_RETURN(options.scheduler, ParseScheduler(entry.method->scheduler));
@@ -123,21 +143,14 @@ absl::StatusOr<const PaperRun*> Reproducer::RunOf(const PaperCase& entry) {
   return &kept;
 }
 
-std::vector<std::string> Reproducer::FittedOn(const PaperFigure& figure,
-                                              const PaperRun& run) const {
-  std::vector<std::string> fitted =
-      FittedConstants(run.profile, figure.text, UnitOf(figure.quantity));
-  // A share of the step is the same observation as the seconds beside it.
-  absl::string_view stem = figure.quantity;
-  if (!fitted.empty() || !absl::ConsumeSuffix(&stem, "_percent")) return fitted;
-  const std::string seconds = absl::StrCat(stem, "_s");
-  for (const PaperFigure& other : data_.figures) {
-    if (other.experiment == figure.experiment && other.method == figure.method &&
-        other.quantity == seconds) {
-      return FittedConstants(run.profile, other.text, UnitOf(seconds));
+absl::Status Reproducer::CheckConstants(const PaperFigure& figure, const PaperRun& run) const {
+  for (const std::string& constant : figure.fitted) {
+    const absl::Status status = CheckFitted(run.profile, constant);
+    if (!status.ok()) {
+      return data_.figures_file.Error(figure.row, std::string(status.message()));
     }
   }
-  return fitted;
+  return absl::OkStatus();
 }
 
 // Whether the table lists the experiment of `entry` by the method of `other` before `entry`.
@@ -179,8 +192,13 @@ absl::Status Reproducer::AddRow(const PaperCase& entry, const Wanted& wanted,
                     UnitOf(wanted.quantity),
                     *simulated,
                     wanted.figure,
-                    {}};
-  if (wanted.figure != nullptr) row.fitted = FittedOn(*wanted.figure, *run);
+                    {},
+                    false};
+  if (wanted.figure != nullptr) {
+    OPTIMUS_RETURN_IF_ERROR(CheckConstants(*wanted.figure, *run));
+    row.fitted = wanted.figure->fitted;
+    row.plan_chosen_on_it = data_.PlanWasChosenOn(*wanted.figure);
+  }
   table.rows.push_back(std::move(row));
   return absl::OkStatus();
 }
@@ -199,17 +217,43 @@ void Reproducer::AddConditions(Reproduction& result) const {
   }
 }
 
+void Reproducer::AddRemarks(const PaperCase& entry, ReproducedTable& table) const {
+  const auto found = runs_.find(KeyOf(entry));
+  if (found == runs_.end()) return;  // it has no rows
+  const Report& report = found->second.report;
+  table.assumptions.push_back({entry.experiment, entry.method, report.assumptions});
+  if (entry.method->scheduler == std::string("list") && report.optimus &&
+      report.optimus->plan.ranked.front().scheduler == step::Optimus::PAPER) {
+    table.notes.push_back(absl::StrCat(entry.experiment, ", ", entry.method->name,
+                                       ": the list scheduler found nothing better; this plan was "
+                                       "placed by the paper's scheduler"));
+  }
+}
+
+absl::StatusOr<ReproducedTable> Reproducer::Fill(const PaperTable& table) {
+  current_ = &table;
+  Show(table.title);
+  ReproducedTable filled;
+  filled.table = &table;
+  for (const PaperCase& entry : table.cases) {
+    for (const Wanted& wanted : WantedOf(table, entry)) {
+      OPTIMUS_RETURN_IF_ERROR(AddRow(entry, wanted, filled));
+    }
+    AddRemarks(entry, filled);
+  }
+  return filled;
+}
+
 absl::StatusOr<Reproduction> Reproducer::Run() {
   Reproduction result;
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<const PaperTable*> tables, Chosen());
+  // Before minutes of simulation.
   for (const PaperTable* table : tables) {
-    ReproducedTable reproduced{table, {}};
-    for (const PaperCase& entry : table->cases) {
-      for (const Wanted& wanted : WantedOf(*table, entry)) {
-        OPTIMUS_RETURN_IF_ERROR(AddRow(entry, wanted, reproduced));
-      }
-    }
-    result.tables.push_back(std::move(reproduced));
+    for (const PaperCase& entry : table->cases) OPTIMUS_RETURN_IF_ERROR(CheckMethod(entry));
+  }
+  for (const PaperTable* table : tables) {
+    OPTIMUS_ASSIGN_OR_RETURN(ReproducedTable filled, Fill(*table));
+    result.tables.push_back(std::move(filled));
   }
   AddConditions(result);
   return result;
@@ -218,7 +262,7 @@ absl::StatusOr<Reproduction> Reproducer::Run() {
 }  // namespace
 
 std::optional<double> ReproducedRow::error_percent() const {
-  if (paper->value == 0) return std::nullopt;
+  if (paper->value == 0 || !HasError(quantity)) return std::nullopt;
   return 100 * (simulated / paper->value - 1);
 }
 

@@ -20,15 +20,25 @@ struct ReproducedRow {
   std::string quantity, unit;
   double simulated = 0;
   const PaperFigure* paper = nullptr;  // null where none is known
-  std::vector<std::string> fitted;     // constants of the profile that were chosen on it
+  std::vector<std::string> fitted;     // constants of the profile that were fitted on it
+  bool plan_chosen_on_it = false;      // the plan or the model's assumptions were
   double difference() const { return simulated - paper->value; }
-  // Absent where the published figure is 0.
+  // Absent where the published figure is 0, or of another machine.
   std::optional<double> error_percent() const;
+};
+
+// What the experiment file of a case says it assumes.
+struct CaseAssumptions {
+  std::string experiment;
+  const Method* method = nullptr;
+  std::vector<std::string> texts;
 };
 
 struct ReproducedTable {
   const PaperTable* table = nullptr;
   std::vector<ReproducedRow> rows;
+  std::vector<CaseAssumptions> assumptions;  // of the cases that have rows
+  std::vector<std::string> notes;            // on how our values came about
 };
 
 struct UsedProfile {
@@ -51,7 +61,9 @@ struct ReproductionOptions {
 };
 
 // `data` must outlive the result. NOT_FOUND for a table that is not there; INVALID_ARGUMENT
-// "path:line: ..." for a figure that its run cannot have; else errors of the simulations.
+// "path:line: ..." for a figure that its run cannot have, a
+// method that its file does not use, or a constant that the profile was not fitted by; else errors
+// of the simulations.
 absl::StatusOr<Reproduction> Reproduce(const PaperData& data, const ReproductionOptions& options);
 
 }  // namespace optimus::tools

@@ -21,14 +21,22 @@ constexpr JsonField kFields[] = {
     {"tables.rows.simulated", "our value"},
     {"tables.rows.paper", "the published value; this and what follows only where one is known"},
     {"tables.rows.difference", "simulated - paper"},
-    {"tables.rows.error_percent", "100 x (simulated / paper - 1); left out where paper is 0"},
-    {"tables.rows.fitted", "constants of the profile that were chosen on this very figure"},
+    {"tables.rows.error_percent",
+     "100 x (simulated / paper - 1); left out where paper is 0, and for planning_s"},
+    {"tables.rows.fitted",
+     "constants of the hardware profile that were fitted on this very figure"},
+    {"tables.rows.plan_chosen_on_it",
+     "whether the plan or the model's assumptions were chosen since they fit this very figure"},
     {"tables.rows.source", "of the published value"},
     {"tables.rows.note", "on the published value"},
     {"tables.inferred.experiment", "cases for which something was inferred"},
     {"tables.inferred.method", "their method"},
     {"tables.inferred.file", "their experiment file"},
     {"tables.inferred.text", "what the paper does not say"},
+    {"tables.assumptions.experiment", "cases with rows"},
+    {"tables.assumptions.method", "their method"},
+    {"tables.assumptions.texts", "what their experiment file says it assumes"},
+    {"tables.notes", "on how our values came about"},
     {"runs", "steps simulated"},
     {"wall_s", "wall time of planning and simulating; differs from run to run, as planning_s does"},
     {"peak_memory_mib", "resident memory of optimus; differs from run to run"},
@@ -46,6 +54,7 @@ Json RowJson(const ReproducedRow& row) {
   json["difference"] = row.difference();
   if (const auto error = row.error_percent(); error) json["error_percent"] = *error;
   json["fitted"] = row.fitted;
+  json["plan_chosen_on_it"] = row.plan_chosen_on_it;
   json["source"] = row.paper->source;
   json["note"] = row.paper->note;
   return json;
@@ -65,6 +74,18 @@ Json InferredJson(const PaperTable& table) {
   return inferred;
 }
 
+Json AssumptionsJson(const ReproducedTable& table) {
+  Json assumptions = Json::array();
+  for (const CaseAssumptions& assumed : table.assumptions) {
+    Json json;
+    json["experiment"] = assumed.experiment;
+    json["method"] = assumed.method->name;
+    json["texts"] = assumed.texts;
+    assumptions.push_back(std::move(json));
+  }
+  return assumptions;
+}
+
 Json TableJson(const ReproducedTable& table) {
   Json json;
   json["table"] = table.table->number;
@@ -72,6 +93,8 @@ Json TableJson(const ReproducedTable& table) {
   json["rows"] = Json::array();
   for (const ReproducedRow& row : table.rows) json["rows"].push_back(RowJson(row));
   json["inferred"] = InferredJson(*table.table);
+  json["assumptions"] = AssumptionsJson(table);
+  json["notes"] = table.notes;
   return json;
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
@@ -169,6 +170,17 @@ absl::Status WriteResultFiles(const SimulateFlags& flags,
     }));
   }
   return files.Commit();
+}
+
+std::string WrittenText(const SimulateFlags& flags) {
+  std::vector<std::string> written;
+  if (!flags.trace.empty()) written.push_back(flags.trace);
+  if (!flags.schedule.empty()) written.push_back(flags.schedule);
+  if (!flags.out.empty()) {
+    written.push_back(
+        absl::StrCat("result, table, trace and schedule of each experiment in ", flags.out));
+  }
+  return written.empty() ? "" : absl::StrCat("wrote ", absl::StrJoin(written, ", "));
 }
 
 }  // namespace optimus::tools

@@ -1,6 +1,7 @@
 #pragma once
 // The files of --out, --trace and --schedule: which ones, and writing all of them or none.
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,5 +25,8 @@ absl::Status CheckResultFiles(const SimulateFlags& flags,
 absl::Status WriteResultFiles(const SimulateFlags& flags,
                               const std::vector<Simulation>& simulations,
                               const std::vector<Report>& reports, Progress& progress);
+
+// "wrote a.pftrace, a.schedule.pb"; empty where nothing was to be written.
+std::string WrittenText(const SimulateFlags& flags);
 
 }  // namespace optimus::tools

@@ -169,6 +169,7 @@ absl::StatusOr<int> RunSimulate(const SimulateFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags.json           ? ToJson(reports)
                                       : reports.size() > 1 ? ComparisonText(reports)
                                                            : FullText(reports.front())));
+  progress.Say(WrittenText(flags));
   return flags.require_fit && !AllFit(reports) ? kExitCheckFailed : kExitSuccess;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 #include "schedule/ir/critical_path.h"
 #include "schedule/ir/serialize.h"
@@ -85,6 +86,14 @@ absl::Status CheckIsOptimus(const step::Experiment& experiment) {
       "then the LLM's alone), or use optimus simulate"));
 }
 
+// Of a file that LoadExperiment refuses: a wrong strategy is said before what else is wrong. OK
+// where the file does not say (it cannot be read, or has no plan).
+absl::Status CheckFileIsOptimus(const std::string& path) {
+  step::Experiment experiment;
+  if (!ReadTextProto(path, experiment).ok() || !experiment.has_plan()) return absl::OkStatus();
+  return CheckIsOptimus(experiment);
+}
+
 }  // namespace
 
 bool IsScheduleFile(const std::string& path) {
@@ -126,8 +135,11 @@ absl::Status Simulation::BuildStep(step::Experiment experiment, const Simulation
 
 absl::Status Simulation::PrepareExperiment(const std::string& path,
                                            const SimulationOptions& options) {
-  OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment experiment, step::LoadExperiment(path));
-  if (options.must_be_optimus) OPTIMUS_RETURN_IF_ERROR(CheckIsOptimus(experiment));
+  absl::StatusOr<step::Experiment> loaded = step::LoadExperiment(path);
+  if (options.must_be_optimus) {
+    OPTIMUS_RETURN_IF_ERROR(loaded.ok() ? CheckIsOptimus(*loaded) : CheckFileIsOptimus(path));
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment experiment, std::move(loaded));
   OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(experiment));
   costs_ = std::make_unique<hw::ProfileCostModel>(std::move(profile));
   OPTIMUS_RETURN_IF_ERROR(BuildStep(experiment, options));
@@ -209,6 +221,7 @@ absl::Status Simulation::Run() {
 
 absl::StatusOr<Report> Simulation::MakeReport() const {
   OPTIMUS_ASSIGN_OR_RETURN(Report report, tools::MakeReport(step_, *costs_, timeline_));
+  report.file = path_;
   report.interference = interference_;
   report.optimus = optimus_;
   report.wall_s = std::chrono::duration<double>(elapsed_).count();

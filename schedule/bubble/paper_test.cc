@@ -103,6 +103,37 @@ TEST(PaperTwin, OneEncoder) { CompareWithTwin(1, 6, 800, false); }
 TEST(PaperTwin, OneEncoderAllSplits) { CompareWithTwin(1, 5, 300, true); }
 TEST(PaperTwin, TwoEncoders) { CompareWithTwin(2, 4, 400, false); }
 
+// So many that not all slots are kept, and most micro-batches fit between the LLM's kernels.
+TEST(PaperTwin, ManyMicroBatches) {
+  std::size_t most_moved = 0;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    RandomShape shape;
+    shape.seed = seed;
+    shape.stages = 2;
+    shape.micro_batches = 90;
+    shape.encoder_scale = 2;
+    shape.llm_scale = 60;
+    shape.skipping = false;
+    const Problem problem = RandomProblem(shape);
+    const std::int32_t pipelines = PipelineCount(problem, problem.encoders[0]);
+    const auto count = static_cast<std::int32_t>(problem.encoders[0].micro_batches.size());
+    SearchOptions options;
+    options.splits = {planner::BalancedSplit(count, pipelines)};
+    const auto fast = SchedulePaper(problem, options);
+    ASSERT_TRUE(fast.ok()) << fast.status();
+    ExpectSame(*fast, SlowPaper(problem, options));
+    const absl::Status rules = Verify(problem, *fast);
+    EXPECT_TRUE(rules.ok()) << seed << ": " << rules;
+    for (const PlacedPipeline& pipeline : fast->encoders[0].pipelines) {
+      const auto moved =
+          std::count_if(pipeline.micro_batches.begin(), pipeline.micro_batches.end(),
+                        [](const PlacedMicroBatch& unit) { return unit.backward[0].interior; });
+      most_moved = std::max(most_moved, static_cast<std::size_t>(moved));
+    }
+  }
+  EXPECT_GT(most_moved, 64U);
+}
+
 TEST(Paper, AllSplitsAreNeverWorseThanLocalSearch) {
   for (std::uint64_t seed = 1000; seed < 1300; ++seed) {
     const Problem problem = RandomProblem(ShapeOf(seed, 1, 7));

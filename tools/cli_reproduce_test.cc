@@ -100,9 +100,12 @@ TEST_F(CliReproduceTest, OneTable) {
 TEST_F(CliReproduceTest, TheTextSaysTheSame) {
   const Result result = Run(Command("x,balanced,iteration_time_s,2.00,s,there,so\n", ""));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("Table 1: One"), HasSubstr("Table 2: Two"), HasSubstr("2.00"),
-                    HasSubstr("guessed"), HasSubstr("there: so"), HasSubstr("\nwall ")));
+  EXPECT_THAT(
+      result.out,
+      AllOf(HasSubstr("Table 1: One"), HasSubstr("Table 2: Two"), HasSubstr("2.00"),
+            HasSubstr("guessed"), HasSubstr("there: so (x balanced iteration_time_s)"),
+            HasSubstr("published"), HasSubstr("(no: no constant of the profile was)"),
+            HasSubstr("no published figure is entered for this table"), HasSubstr("\nwall ")));
 }
 
 TEST_F(CliReproduceTest, TheMethodChoosesTheScheduler) {
@@ -123,6 +126,44 @@ TEST_F(CliReproduceTest, TheMethodChoosesTheScheduler) {
   EXPECT_GE(Row(json, 0, "optimus_list", "speedup_over_optimus")["simulated"].get<double>(), 1);
 }
 
+TEST_F(CliReproduceTest, SaysWhatThePlanWasChosenOn) {
+  Write("a.textproto", absl::StrCat(kGpt, "\nassumptions: \"the earth is flat\"\n"));
+  Write("experiments.csv",
+        "table,title,quantities,experiment,method,file,inferred,chosen_on\n"
+        "1,One,iteration_time_s mfu_percent,x,megatron,a.textproto,,iteration_time_s\n"
+        "1,,,x,balanced,a.textproto,,\n");
+  const std::string figures =
+      "x,megatron,iteration_time_s,2.0,s,,\nx,megatron,mfu_percent,30,%,,\n"
+      "x,balanced,iteration_time_s,2.0,s,,\n";
+  const Json json = RunJson(Command(figures));
+  EXPECT_TRUE(Row(json, 0, "megatron", "iteration_time_s")["plan_chosen_on_it"].get<bool>());
+  EXPECT_FALSE(Row(json, 0, "megatron", "mfu_percent")["plan_chosen_on_it"].get<bool>());
+  EXPECT_FALSE(Row(json, 0, "balanced", "iteration_time_s")["plan_chosen_on_it"].get<bool>());
+  EXPECT_EQ(json["tables"][0]["assumptions"][1]["texts"][0], "the earth is flat");
+  const Result text = Run(Command(figures, ""));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("  plan chosen on it\n"), HasSubstr("  no\n"),
+                              HasSubstr("all: the earth is flat")));
+}
+
+TEST_F(CliReproduceTest, AFittedConstantIsCheckedAgainstTheProfile) {
+  const std::string header = "experiment,method,quantity,value,unit,source,note,fitted\n";
+  const std::string command = "reproduce --experiments=$W/experiments.csv --figures=$W/f.csv";
+  Write("f.csv", header + "x,megatron,mfu_percent,30,%,,,gpu.magic\n");
+  ExpectOneLineError(command, {"f.csv:2", "\"gpu.magic\" is no constant of profile"});
+  Write("f.csv", header + "x,megatron,mfu_percent,30,%,,,gpu.gemm_efficiency\n");
+  EXPECT_EQ(Row(RunJson(command + " --json"), 0, "megatron", "mfu_percent")["fitted"],
+            Json::array({"gpu.gemm_efficiency"}));
+}
+
+TEST_F(CliReproduceTest, TheFileIsOfItsMethod) {
+  Write("experiments.csv",
+        "table,title,quantities,experiment,method,file,inferred\n"
+        "1,One,iteration_time_s,x,megatron,a.textproto,\n"
+        "1,,,x,fsdp,b.textproto,\n");
+  ExpectOneLineError(Command(""), {"experiments.csv:3", "method fsdp needs plan.strategy FSDP",
+                                   "b.textproto has PIPELINE"});
+}
+
 TEST_F(CliReproduceTest, BadFiguresAreOneLineWithTheirPlace) {
   ExpectOneLineError(Command("y,megatron,iteration_time_s,1,s,,\n"),
                      {"figures.csv:2", "\"y\"", "known: x"});
@@ -134,6 +175,8 @@ TEST_F(CliReproduceTest, BadFiguresAreOneLineWithTheirPlace) {
                      {"figures.csv:2", "megatron has no eff_work_fine_percent"});
   ExpectOneLineError(Command("x,balanced,speedup_over_alpa,2,x,,\n"),
                      {"figures.csv:2", "speedup_over_alpa"});
+  ExpectOneLineError(Command("x,balanced,mfu_percent,2,%,,\nx,balanced,mfu_percent,2,%,,\n"),
+                     {"figures.csv:3", "already in line 2"});
   ExpectOneLineError("reproduce --figures=$W/none.csv", {"none.csv"});
   Write("experiments.csv",
         "table,title,quantities,experiment,method,file,inferred\n"

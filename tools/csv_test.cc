@@ -50,6 +50,22 @@ TEST(CsvTest, AnErrorNamesItsLine) {
   EXPECT_THAT(ErrorOf("# only a comment\n"), HasSubstr("has no header"));
 }
 
+TEST(CsvTest, AnOptionalColumnMayBeMissing) {
+  const std::string path = ::testing::TempDir() + "/csv_optional_test.csv";
+  std::ofstream(path) << "a\n1\n";
+  auto file = ReadCsv(path, {"a"}, {"c"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->rows[0].fields, ElementsAre("1", ""));
+  std::ofstream(path) << "c,a\n2,1\n3\n";
+  file = ReadCsv(path, {"a"}, {"c"});
+  EXPECT_THAT(std::string(file.status().message()),
+              HasSubstr(":3: has 1 fields, expected 2: c, a"));
+  std::ofstream(path) << "c,a\n2,1\n";
+  file = ReadCsv(path, {"a"}, {"c"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->rows[0].fields, ElementsAre("1", "2"));
+}
+
 TEST(CsvTest, AMissingFileIsNamed) {
   const auto file = ReadCsv("/nowhere/x.csv", {"a"});
   EXPECT_THAT(std::string(file.status().message()), HasSubstr("/nowhere/x.csv"));

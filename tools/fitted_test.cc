@@ -8,39 +8,38 @@
 namespace optimus::tools {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-hw::HardwareProfile H100() { return *hw::LoadProfile("h100-80gb"); }
-
-// What the profile's own comments say was used to fit it.
-TEST(FittedTest, KnowsTheFiguresOfTheProfile) {
-  EXPECT_THAT(FittedConstants(H100(), "1.4", "ms"),
-              ElementsAre("gpu.gemm_efficiency", "gpu.attention_efficiency"));
-  EXPECT_THAT(FittedConstants(H100(), "300", "us"),
-              ElementsAre("nvlink.all_gather.efficiency", "nvlink.reduce_scatter.efficiency"));
-  EXPECT_THAT(FittedConstants(H100(), "0.167", "s"), ElementsAre("nic.all_gather.efficiency"));
-  EXPECT_THAT(FittedConstants(H100(), "0.458", "s"), ElementsAre("nic.reduce_scatter.efficiency"));
+std::string ErrorOf(const hw::HardwareProfile& profile, const std::string& constant) {
+  const absl::Status status = CheckFitted(profile, constant);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << constant;
+  return std::string(status.message());
 }
 
-TEST(FittedTest, NoStepTimeIsAmongThem) {
-  for (const char* seconds : {"5.91", "5.87", "4.87"}) {
-    EXPECT_THAT(FittedConstants(H100(), seconds, "s"), IsEmpty()) << seconds;
+TEST(FittedTest, KnowsTheConstantsOfTheProfile) {
+  const hw::HardwareProfile profile = *hw::LoadProfile("h100-80gb");
+  for (const char* constant :
+       {"gpu.gemm_efficiency", "nvlink.all_gather.efficiency", "nic.reduce_scatter.efficiency"}) {
+    EXPECT_TRUE(CheckFitted(profile, constant).ok()) << constant;
   }
+  EXPECT_THAT(ErrorOf(profile, "nic.all_gather.latency_us"), HasSubstr("is not fitted in profile"));
+  EXPECT_THAT(ErrorOf(profile, "gpu.speed"), HasSubstr("is no constant of profile"));
+  EXPECT_THAT(ErrorOf(profile, "gpu"), HasSubstr("is no constant of profile"));
+  EXPECT_THAT(ErrorOf(profile, ""), HasSubstr("is no constant of profile"));
 }
 
-TEST(FittedTest, ANumberIsQuotedAsAWhole) {
+TEST(FittedTest, TheOriginDecides) {
   hw::HardwareProfile profile;
-  hw::Number& number = *profile.mutable_gpu()->mutable_gemm_efficiency();
-  number.set_origin(hw::Number::FITTED);
-  number.set_source("11.4 ms; 2 seconds; 0.5 s");
-  EXPECT_THAT(FittedConstants(profile, "1.4", "ms"), IsEmpty());
-  EXPECT_THAT(FittedConstants(profile, "2", "s"), IsEmpty());
-  EXPECT_THAT(FittedConstants(profile, "5", "s"), IsEmpty());
-  EXPECT_THAT(FittedConstants(profile, "0.5", "s"), ElementsAre("gpu.gemm_efficiency"));
-  EXPECT_THAT(FittedConstants(profile, "", "s"), IsEmpty());
-  number.set_origin(hw::Number::ASSUMED);
-  EXPECT_THAT(FittedConstants(profile, "0.5", "s"), IsEmpty());
+  profile.set_name("mine");
+  profile.mutable_gpu()->mutable_attention_efficiency()->set_origin(hw::Number::ASSUMED);
+  EXPECT_THAT(ErrorOf(profile, "gpu.attention_efficiency"),
+              AllOf(HasSubstr("profile mine"), HasSubstr("fitted are none")));
+  profile.mutable_gpu()->mutable_gemm_efficiency()->set_origin(hw::Number::FITTED);
+  EXPECT_TRUE(CheckFitted(profile, "gpu.gemm_efficiency").ok());
+  EXPECT_THAT(ErrorOf(profile, "gpu.attention_efficiency"),
+              AllOf(HasSubstr("fitted are gpu.gemm_efficiency"), Not(HasSubstr("none"))));
 }
 
 }  // namespace

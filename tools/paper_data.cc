@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -188,7 +187,7 @@ absl::Status LoadFigure(const CsvRow& row, PaperData& data) {
   figure.quantity = row.fields[2];
   figure.text = row.fields[3];
   // Hexadecimal numbers are refused: nobody publishes one.
-  if (absl::StrContainsIgnoreCase(figure.text, "x") ||
+  if (figure.text.find_first_of("xX") != std::string::npos ||
       !absl::SimpleAtod(figure.text, &figure.value) || !std::isfinite(figure.value)) {
     return file.Error(row, absl::StrCat("value \"", figure.text, "\" is no number"));
   }

@@ -69,7 +69,7 @@ TEST(PaperDataTest, ABadFigureNamesItsLine) {
   EXPECT_THAT(FigureError("big,megatron,speed,1,%,,"),
               AllOf(HasSubstr(":2: unknown quantity \"speed\""), HasSubstr("iteration_time_s")));
   EXPECT_THAT(FigureError("big,megatron,mfu_percent,1,s,,"), HasSubstr("is in %"));
-  for (const char* value : {"", "x", "1.5x", "nan", "inf", "1 2"}) {
+  for (const char* value : {"", "x", "1.5x", "0x10", "0X1p3", "nan", "inf", "1 2"}) {
     EXPECT_THAT(FigureError(absl::StrCat("big,megatron,mfu_percent,", value, ",%,,")),
                 HasSubstr(absl::StrCat(":2: value \"", value, "\" is no number")));
   }
@@ -89,6 +89,38 @@ TEST(PaperDataTest, ABadExperimentNamesItsLine) {
   EXPECT_THAT(error("1,,,e,megatron,,"), HasSubstr("file is empty"));
   EXPECT_THAT(error("1,,,big,optimus,sub/optimus.textproto,"), HasSubstr("twice in table 1"));
   EXPECT_THAT(error("2,,,big,optimus,other.textproto,"), HasSubstr("in line 4"));
+  EXPECT_THAT(error("3,T,mfu_percent hfu_percent mfu_percent,e,megatron,f,"),
+              HasSubstr(":5: quantity mfu_percent is named twice"));
+  EXPECT_THAT(error("3,T,speedup_over_alpa,e,megatron,f,"),
+              AllOf(HasSubstr(":5: table 3 shows speedup_over_alpa"), HasSubstr("method alpa")));
+}
+
+TEST(PaperDataTest, AFigureIsGivenOnce) {
+  EXPECT_THAT(FigureError("big,megatron,mfu_percent,1,%,,\nbig,optimus,mfu_percent,1,%,,\n"
+                          "big,Megatron-LM,mfu_percent,2,%,,"),
+              HasSubstr(":4: mfu_percent of big by megatron is already in line 2"));
+  EXPECT_THAT(FigureError("big,optimus,speedup_over_alpa,1,x,,"),
+              HasSubstr(":2: speedup_over_alpa: big has no method alpa"));
+}
+
+TEST(PaperDataTest, WhatWasChosenOnAFigure) {
+  const std::string figures =
+      "experiment,method,quantity,value,unit,source,note,fitted\n"
+      "big,megatron,mfu_percent,1,%,,,gpu.gemm_efficiency nic.x\n"
+      "big,megatron,hfu_percent,1,%,,,\nbig,optimus,mfu_percent,1,%,,,\n";
+  const std::string header = "table,title,quantities,experiment,method,file,inferred,chosen_on\n";
+  // The second table's row of the same case says it.
+  const auto data = Load(header + "1,First,,big,megatron,a,,\n1,,,big,optimus,b,,hfu_percent\n" +
+                             "2,Second,,big,megatron,a,,memory_gib mfu_percent\n",
+                         figures);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_TRUE(data->PlanWasChosenOn(data->figures[0]));
+  EXPECT_FALSE(data->PlanWasChosenOn(data->figures[1]));
+  EXPECT_FALSE(data->PlanWasChosenOn(data->figures[2]));
+  EXPECT_THAT(data->figures[0].fitted, ::testing::ElementsAre("gpu.gemm_efficiency", "nic.x"));
+  EXPECT_THAT(data->figures[1].fitted, ::testing::IsEmpty());
+  EXPECT_THAT(ErrorOf(header + "1,First,,big,megatron,a,,speed\n", figures),
+              HasSubstr(":2: unknown quantity \"speed\""));
 }
 
 TEST(QuantitiesTest, NamesWithAMethod) {
@@ -139,8 +171,7 @@ TEST(PaperDataTest, TheRepositorysTables) {
     for (const PaperCase& entry : table.cases) {
       const auto experiment = step::LoadExperiment(entry.file);
       ASSERT_TRUE(experiment.ok()) << experiment.status();
-      const bool optimus = experiment->plan().strategy() == step::Plan::OPTIMUS;
-      EXPECT_EQ(optimus, *entry.method->scheduler != 0) << entry.file;
+      EXPECT_EQ(experiment->plan().strategy(), entry.method->strategy) << entry.file;
       if (entry.experiment == "strong_3072") methods_of_strong_3072.insert(entry.method->name);
     }
   }

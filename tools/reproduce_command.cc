@@ -28,12 +28,13 @@ CLI::App* AddReproduceCommand(CLI::App& app, ReproduceFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "reproduce",
       "Simulate every experiment of the Optimus paper by every method and print the result beside "
-      "the published figure: error, and whether a constant was fitted on it.");
+      "the published figure: error, and whether a constant was fitted or a plan chosen on it.");
   command
-      ->add_option("--table", flags.table,
-                   "Only this table: 1 bubbles, 2 layer and collective "
-                   "times, 3 weak scaling, 4 strong scaling, 5 scheduling efficiency, 6 several "
-                   "encoders, 7 small model, 8 planning time and FLOPs")
+      ->add_option(
+          "--table", flags.table,
+          "Only this table (numbers are ours, not the paper's): 1 bubbles, 2 layer and collective "
+          "times, 3 weak scaling, 4 strong scaling, 5 scheduling efficiency, 6 several "
+          "encoders, 7 small model, 8 planning time and FLOPs")
       ->type_name("N");
   command
       ->add_option("--figures", flags.figures,

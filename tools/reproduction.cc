@@ -183,8 +183,7 @@ absl::Status Reproducer::AddRow(const PaperCase& entry, const Wanted& wanted,
   if (!simulated) {
     return data_.figures_file.Error(
         wanted.figure->row,
-        absl::StrCat(entry.experiment, " by ", entry.method->name, " has no ", wanted.quantity,
-                     method.empty() ? "" : absl::StrCat(" (method ", method, " is not there)")));
+        absl::StrCat(entry.experiment, " by ", entry.method->name, " has no ", wanted.quantity));
   }
   ReproducedRow row{entry.experiment,
                     entry.method,

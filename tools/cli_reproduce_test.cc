@@ -123,6 +123,10 @@ TEST_F(CliReproduceTest, TheMethodChoosesTheScheduler) {
     EXPECT_DOUBLE_EQ(Row(json, 0, method, "eff_work_fine_percent")["simulated"].get<double>(),
                      100 * run["optimus"]["eff_work"]["fine"].get<double>());
   }
+  // Here the list scheduler finds nothing better than paper's placement, and the table says so.
+  ASSERT_EQ(json["tables"][0]["notes"].size(), 1U);
+  EXPECT_THAT(json["tables"][0]["notes"][0].get<std::string>(),
+              AllOf(HasSubstr("x, optimus_list"), HasSubstr("placed by the paper's scheduler")));
   EXPECT_GE(Row(json, 0, "optimus_list", "speedup_over_optimus")["simulated"].get<double>(), 1);
 }
 

@@ -135,6 +135,11 @@ TEST(OptimusTextTest, WhereAllWorkIsHiddenTheRestIsWaiting) {
   EXPECT_THAT(text, AllOf(HasSubstr("0.0 % of the encoders' work lies outside the LLM's bubbles, "
                                     "so the step is longer by waiting"),
                           HasSubstr("Eff_time is below 0")));
+  // Frozen encoders have no backward.
+  best.predicted = best.llm_step + best.delta_f;
+  best.delta_b = Picoseconds(0);
+  EXPECT_THAT(Unwrapped(PlanText(report)),
+              AllOf(HasSubstr("by waiting"), Not(HasSubstr("last gradient"))));
   best.predicted = best.llm_step;
   best.fine_efficiency.time = 1;
   EXPECT_THAT(Unwrapped(PlanText(report)),
@@ -147,8 +152,8 @@ TEST(OptimusTextTest, TheBestPlanHasItsSimulatedStepUnderPaperToo) {
   report.memory =
       MemoryReport{{report.optimus->plan.ranked[0].memory}, 0, Bytes(std::int64_t{80} << 30)};
   const std::string text = PlanText(report);
-  EXPECT_THAT(text, AllOf(HasSubstr("10.00  paper       4.625\n"),
-                          HasSubstr("10.00  paper           -\n"), HasSubstr("of 80.00")));
+  EXPECT_THAT(text, AllOf(HasSubstr("10.00  paper   4.625\n"), HasSubstr("10.00  paper       -\n"),
+                          HasSubstr("of 80.00")));
 }
 
 TEST(OptimusTextTest, CoarseOfListIsOfPaper) {
@@ -190,17 +195,20 @@ TEST(OptimusTextTest, SeveralEncodersAreNamedInOrder) {
 
 TEST(OptimusTextTest, RowsOfAComparisonCanBeToldApart) {
   Report paper = MakeReport();
-  paper.file = "a.textproto";
+  paper.file = "folder/a.textproto";
   paper.gpus = 96;
   paper.global_batch = 24;
   Report schedule = paper;
-  schedule.file = "a.schedule.pb";
+  schedule.file = "folder/a.schedule.pb";
   schedule.global_batch = 0;  // a schedule does not say
   schedule.optimus.reset();
   const std::string text = ComparisonText({paper, schedule});
   EXPECT_THAT(text,
               AllOf(HasSubstr("hand_made (a.textproto)"), HasSubstr("hand_made (a.schedule.pb)"),
                     Not(HasSubstr("differ in GPUs"))));
+  schedule.file = "other/a.textproto";
+  EXPECT_THAT(ComparisonText({paper, schedule}), AllOf(HasSubstr("hand_made (folder/a.textproto)"),
+                                                       HasSubstr("hand_made (other/a.textproto)")));
   Report list = paper;
   list.experiment = "other";
   list.optimus->scheduler = "list";

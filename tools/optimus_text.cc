@@ -44,16 +44,25 @@ constexpr double kNothingOutside = 0.02;
 
 // What makes the step longer though the encoders' work is (or, but for a part, were) hidden.
 std::string WaitingText(const RankedPlan& best) {
+  std::vector<std::string> causes;
+  if (best.delta_f > Picoseconds(0)) {
+    causes.push_back("the first micro-batch must pass the encoders before the LLM can start");
+  }
+  if (best.delta_b > Picoseconds(0)) {
+    causes.push_back("the encoders' last backward begins after the LLM's last gradient");
+  }
+  if (best.encoder_data_parallel.value_or(Picoseconds(0)) > Picoseconds(0)) {
+    causes.push_back(
+        "the encoders' gathers come before the LLM's, their reductions after it (delta_F is at "
+        "least their gathers)");
+  }
   std::string text;
-  if (best.predicted > best.llm_step) {
-    absl::StrAppend(
-        &text,
-        1 - best.fine_efficiency.work < kNothingOutside
-            ? ", so the step is longer by waiting, not by work: "
-            : "; the rest of the extension is waiting: ",
-        "the first micro-batch must pass the encoders before the LLM can start, the encoders' last "
-        "backward begins after the LLM's last gradient, and their gathers and reductions come "
-        "before and after the LLM's (delta_F is at least their gathers)");
+  if (best.predicted > best.llm_step && !causes.empty()) {
+    absl::StrAppend(&text,
+                    1 - best.fine_efficiency.work < kNothingOutside
+                        ? ", so the step is longer by waiting, not by work: "
+                        : "; the rest of the extension is waiting: ",
+                    absl::StrJoin(causes, ", "));
   }
   if (best.fine_efficiency.time < 0) {
     absl::StrAppend(&text, "; Eff_time is below 0: the step grew by more than the encoder time of ",
@@ -78,15 +87,16 @@ void AppendNotHidden(const RankedPlan& best, const TimeUnit& unit, std::string& 
 void AppendComparison(const StepComparison& step, const TimeUnit& unit, std::string& out) {
   AppendFact("predicted", absl::StrCat(unit.WithName(step.predicted), " by the bubble scheduler"),
              out);
-  AppendFact("simulated",
-             absl::StrFormat("%s by SimGrid on the emitted schedule (%+.2f %%) = predicted, %s by "
-                             "the order of operations alone (as soon as it allows; messages queue "
-                             "behind each other), %s by links that are shared, %s by "
-                             "interference of kernels and collectives",
-                             unit.WithName(step.simulated), step.difference_percent(),
-                             unit.Change(step.order()), unit.Change(step.contention()),
-                             unit.Change(step.interference())),
-             out);
+  AppendFact(
+      "simulated",
+      absl::StrFormat(
+          "%s by SimGrid on the emitted schedule (%+.2f %%) = predicted, %s by "
+          "the order of operations alone (they start as soon as it allows, but messages queue "
+          "behind each other), %s by links that are shared, %s by "
+          "interference of kernels and collectives",
+          unit.WithName(step.simulated), step.difference_percent(), unit.Change(step.order()),
+          unit.Change(step.contention()), unit.Change(step.interference())),
+      out);
 }
 
 // What `coarse` is of.

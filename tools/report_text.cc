@@ -1,6 +1,7 @@
 #include "tools/report_text.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -132,15 +133,24 @@ std::string FitText(const Report& report) {
   return report.memory->fits() ? "yes" : "OUT OF MEMORY";
 }
 
+std::string FileNameOf(const Report& report) {
+  return std::filesystem::path(report.file).filename().string();
+}
+
 // What names a row: the experiment, its scheduler where that is not the usual one, and where
-// several have the same name the file.
+// several have the same name the file, with its folder if need be.
 std::string RowName(const std::vector<Report>& reports, const Report& report) {
-  const auto same = [&](const Report& other) { return other.experiment == report.experiment; };
-  const bool is_list =
-      report.optimus && report.optimus->scheduler == SchedulerName(step::Optimus::LIST);
-  const bool is_unique = std::count_if(reports.begin(), reports.end(), same) == 1;
-  return absl::StrCat(report.experiment, is_list ? ", list" : "",
-                      is_unique ? "" : absl::StrCat(" (", report.file, ")"));
+  const auto same_name = [&](const Report& r) { return r.experiment == report.experiment; };
+  const auto same_file = [&](const Report& r) {
+    return same_name(r) && FileNameOf(r) == FileNameOf(report);
+  };
+  std::string name = report.experiment;
+  if (report.optimus && report.optimus->scheduler == SchedulerName(step::Optimus::LIST)) {
+    name += ", list";
+  }
+  if (std::count_if(reports.begin(), reports.end(), same_name) == 1) return name;
+  const bool is_unique = std::count_if(reports.begin(), reports.end(), same_file) == 1;
+  return absl::StrCat(name, " (", is_unique ? FileNameOf(report) : report.file, ")");
 }
 
 // As far as both are known.

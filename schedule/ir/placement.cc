@@ -196,8 +196,9 @@ SharedNodes SharedNodesOf(const Schedule& schedule, int stage, int peer_stage, i
   const std::int64_t node = schedule.gpus_per_node;
   const std::int64_t tp = schedule.world.tp;
   const std::int64_t width = LaneWidth(schedule);
-  const std::int64_t mine = stage * schedule.world.dp * tp + lane * width;
-  const std::int64_t peer = peer_stage * schedule.world.dp * tp + peer_lane * width;
+  const std::int64_t per_stage = schedule.world.dp * tp;
+  const std::int64_t mine = stage * per_stage + lane * width;
+  const std::int64_t peer = peer_stage * per_stage + peer_lane * width;
   const std::int64_t distance = std::abs(mine - peer);
   if (distance >= node) return {false, false, true};
   SharedNodes shared{false, true, true};

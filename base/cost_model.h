@@ -35,9 +35,9 @@ struct GroupShape {
 // Kernels and collectives that run on one GPU at the same time slow each other down (streaming
 // multiprocessors, HBM). Factors on durations, at least 1; 1: they do not.
 struct Interference {
-  double kernel_under_nvlink = 1;     // a kernel, while a collective over NVLink runs
-  double kernel_under_nic = 1;        // a kernel, while a collective over the network card runs
-  double collective_under_kernel = 1; // a collective over NVLink that starts while a kernel runs
+  double kernel_under_nvlink = 1;      // a kernel, while a collective over NVLink runs
+  double kernel_under_nic = 1;         // a kernel, while a collective over the network card runs
+  double collective_under_kernel = 1;  // a collective over NVLink that starts while a kernel runs
 };
 
 class CostModel {

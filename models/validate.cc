@@ -165,10 +165,11 @@ absl::Status ValidateShape(const ModelConfig& model, const LayerShape& shape) {
                                    shape.sequence_length, " tokens; both must be at least 1"));
   }
   if (shape.sequence_parallel && shape.sequence_length % shape.tensor_parallel != 0) {
-    return Bad(model,
-               absl::StrCat("sequence_length ", shape.sequence_length,
-                            " is not a multiple of tensor parallelism ", shape.tensor_parallel,
-                            "; sequence parallelism splits it: pad it or set plan.no_sequence_parallel"));
+    return Bad(
+        model,
+        absl::StrCat("sequence_length ", shape.sequence_length,
+                     " is not a multiple of tensor parallelism ", shape.tensor_parallel,
+                     "; sequence parallelism splits it: pad it or set plan.no_sequence_parallel"));
   }
   if (LargestTensor(model, shape) > kMaxElements) {
     return Bad(model, absl::StrCat("micro-batch of ", shape.sequences, " sequences of ",

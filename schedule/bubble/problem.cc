@@ -13,8 +13,8 @@ PipelinePlace PlaceOf(const Problem& problem, const EncoderWork& encoder, std::i
   const std::int32_t subgroups = problem.tensor_parallel / encoder.plan.tensor_parallel;
   const std::int32_t lanes_each = problem.lanes / subgroups;
   const std::int32_t block = pipeline / subgroups;
-  return {block * encoder.plan.pipeline_parallel + encoder_stage,
-          pipeline % subgroups * lanes_each, lanes_each};
+  return {block * encoder.plan.pipeline_parallel + encoder_stage, pipeline % subgroups * lanes_each,
+          lanes_each};
 }
 
 }  // namespace optimus::bubble

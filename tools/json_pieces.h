@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/cost_model.h"
+#include "tools/report.h"
 
 namespace optimus::tools {
 
@@ -15,6 +16,15 @@ inline nlohmann::ordered_json InterferenceJson(const Interference& factors) {
   json["kernel_under_nic_factor"] = factors.kernel_under_nic;
   json["collective_under_kernel_factor"] = factors.collective_under_kernel;
   return json;
+}
+
+// What every report begins with: the conditions of its figures.
+inline void AddConditions(const Report& report, nlohmann::ordered_json& json) {
+  json["version"] = report.version;
+  json["experiment"] = report.experiment;
+  json["profile"] = report.profile;
+  json["profile_hash"] = report.profile_hash;
+  json["fidelity"] = report.fidelity;
 }
 
 // Indented, with a newline at the end. Bytes that are no UTF-8 are replaced.

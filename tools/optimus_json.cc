@@ -168,11 +168,7 @@ Json OptimusJson(const OptimusReport& optimus) {
 std::string PlanJson(const Report& report) {
   const OptimusReport& optimus = *report.optimus;
   Json json;
-  json["version"] = report.version;
-  json["experiment"] = report.experiment;
-  json["profile"] = report.profile;
-  json["profile_hash"] = report.profile_hash;
-  json["fidelity"] = report.fidelity;
+  AddConditions(report, json);
   json["gpus"] = report.gpus;
   json["interference"] = InterferenceJson(report.interference.factors);
   json["scheduler"] = optimus.scheduler;

@@ -60,11 +60,7 @@ Json StagesJson(const Report& report) {
 
 Json ReportJson(const Report& report) {
   Json json;
-  json["version"] = report.version;
-  json["experiment"] = report.experiment;
-  json["profile"] = report.profile;
-  json["profile_hash"] = report.profile_hash;
-  json["fidelity"] = report.fidelity;
+  AddConditions(report, json);
   json["fidelity_reason"] = report.fidelity_reason;
   json["interference"] = InterferenceJson(report.interference.factors);
   json["gpus"] = report.gpus;

@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "models/accounting.h"
 #include "schedule/colocate/emit_messages.h"
 #include "schedule/colocate/lane_emitter.h"
 #include "schedule/planner/encoder_stages.h"
+#include "schedule/step/flops.h"
 #include "schedule/step/work_tables.h"
 
 namespace optimus::colocate {
@@ -55,28 +55,13 @@ void DeclareModules(const EncoderContext& context, const BestPlan& best, ir::Sch
   }
 }
 
-Flops HardwareFlops(const ir::Schedule& schedule) {
-  double per_lane_rank = 0;
-  for (const ir::Program& program : schedule.programs) {
-    for (const ir::Operation& op : program.operations) {
-      if (op.kind != ir::OperationKind::kKernel) continue;
-      per_lane_rank += schedule.kernels[op.work].flops.value();
-    }
-  }
-  return Flops(per_lane_rank * schedule.world.dp * schedule.world.tp / schedule.lanes);
-}
-
 // Of the encoders; micro-batches without input have none.
 Flops EncoderModelFlops(const EncoderContext& context, const BestPlan& best) {
   Flops sum;
   const std::int64_t replicas = context.experiment.plan().data_parallel();
   for (const PlannedEncoder& encoder : best.encoders) {
     const step::Module& module = context.stack.modules[encoder.encoder + 1];
-    const Flops flops = models::ModelFlops(
-        module.config, replicas * encoder.on_gpus.micro_batches * module.whole.tokens(),
-        module.whole.sequence_length);
-    // Forward, data gradient and weight gradient take the same: a frozen module does one of three.
-    sum += module.frozen ? Flops(flops.value() / 3) : flops;
+    sum += step::ModuleFlops(module, replicas * encoder.on_gpus.micro_batches);
   }
   return sum;
 }
@@ -196,7 +181,7 @@ absl::StatusOr<step::Step> EmitStep(const EncoderContext& context, LlmStep llm,
   step::Step step;
   step.experiment = context.experiment;
   step.model_flops = llm.step.model_flops + EncoderModelFlops(context, best);
-  step.hardware_flops = HardwareFlops(schedule);
+  step.hardware_flops = step::HardwareFlops(schedule);
   step.memory = MemoryOf(llm, best, schedule.world.tp);
   step.contents = std::move(llm.step.contents);
   step.notes = std::move(llm.step.notes);

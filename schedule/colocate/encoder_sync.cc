@@ -6,15 +6,13 @@
 #include "schedule/colocate/encoder_work.h"
 #include "schedule/ir/critical_path.h"
 #include "schedule/planner/encoder_stages.h"
+#include "schedule/step/precision.h"
 #include "schedule/step/work_tables.h"
 
 namespace optimus::colocate {
 namespace {
 
 using Bucket = bubble::EncoderSync::Bucket;
-
-constexpr int kParameterBytes = 2;  // bf16
-constexpr int kGradientBytes = 4;   // fp32
 
 // Trained parameters on one GPU that are gathered and reduced together.
 struct Part {
@@ -117,12 +115,12 @@ bubble::EncoderSync MakeEncoderSync(const EncoderContext& context, int encoder,
     if (kind == step::Optimus::ENCODER_DP_EXPOSED) parts = Joined(parts);
     if (!all_reduce) {
       sync.gathers[p] = writer.Buckets(parts, CollectiveKind::kAllGather, "parameter_all_gather",
-                                       kParameterBytes);
+                                       step::kParameterBytes);
     }
     std::reverse(parts.begin(), parts.end());
     sync.reductions[p] = writer.Buckets(
         parts, all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
-        all_reduce ? "gradient_all_reduce" : "gradient_reduce_scatter", kGradientBytes);
+        all_reduce ? "gradient_all_reduce" : "gradient_reduce_scatter", step::kGradientBytes);
   }
   return sync;
 }

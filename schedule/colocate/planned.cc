@@ -4,14 +4,13 @@
 
 #include "base/status_macros.h"
 #include "schedule/step/data_parallel.h"
+#include "schedule/step/precision.h"
 
 namespace optimus::colocate {
 namespace {
 
-constexpr int kGradientBytes = 4;  // fp32, as counted by step::StageMemory
-
 std::int64_t TrainedParameters(const step::StageMemory& memory) {
-  return memory.gradients.value() / kGradientBytes;
+  return memory.gradients.value() / step::kGradientBytes;
 }
 
 std::int64_t Share(std::int64_t parameters, std::int64_t shards) {

@@ -12,10 +12,7 @@
 namespace optimus::planner {
 namespace {
 
-constexpr int kParameterBytes = 2;        // bf16
-constexpr int kGradientBytes = 4;         // fp32
-constexpr int kOptimizerStateBytes = 12;  // fp32 master copy, momentum, variance
-constexpr int kActivationBytes = 2;       // bf16
+constexpr int kActivationBytes = 2;  // bf16
 
 // As in Megatron-LM's global buffer: one layer input of all ranks' tokens.
 Bytes GatheredInput(const step::Module& module) {
@@ -99,11 +96,8 @@ absl::StatusOr<std::vector<EncoderStageMemory>> EncoderMemory(const step::Plan& 
                            {llm.data_parallel(), llm.pipeline_parallel(), llm.tensor_parallel()});
   std::vector<EncoderStageMemory> result(plan.pipeline_parallel);
   for (std::int32_t p = 0; p < plan.pipeline_parallel; ++p) {
-    const std::int64_t trained = parameters[p].trained;
     step::StageMemory& fixed = result[p].fixed;
-    fixed.parameters = Bytes(parameters[p].all * kParameterBytes);
-    fixed.gradients = Bytes(trained * kGradientBytes);
-    fixed.optimizer_state = Bytes((trained * kOptimizerStateBytes + shards - 1) / shards);
+    fixed = step::StateMemory(parameters[p].all, parameters[p].trained, shards);
     fixed.workspace = RecomputeWorkspace(cut.modules[module]) + GatheredInput(cut.modules[module]) +
                       MessageBuffers(cut, ranges, module, p);
     result[p].activations_per_micro_batch = step::ActivationBytes(cut, ranges[p], ranges[p + 1]);

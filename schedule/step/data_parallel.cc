@@ -3,13 +3,12 @@
 #include <numeric>
 #include <utility>
 
+#include "schedule/step/precision.h"
 #include "schedule/step/work_tables.h"
 
 namespace optimus::step {
 namespace {
 
-constexpr int kParameterBytes = 2;  // bf16
-constexpr int kGradientBytes = 4;   // fp32
 constexpr int kOptimizerTrafficBytes = 30;
 constexpr int kGradientNormBytes = 8;  // one fp64 sum of squares
 

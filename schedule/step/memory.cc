@@ -4,12 +4,11 @@
 
 #include "models/accounting.h"
 #include "schedule/step/parameters.h"
+#include "schedule/step/precision.h"
 
 namespace optimus::step {
 namespace {
 
-constexpr int kParameterBytes = 2;        // bf16
-constexpr int kGradientBytes = 4;         // fp32
 constexpr int kOptimizerStateBytes = 12;  // fp32 master copy, momentum, variance
 constexpr int kActivationBytes = 2;       // bf16
 
@@ -54,13 +53,8 @@ Bytes GatheredInput(const Stack& stack, int begin, int end) {
   return largest;
 }
 
-StageMemory StateMemory(const Plan& plan, std::int64_t all, std::int64_t trained) {
-  const std::int64_t shards = plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
-  StageMemory memory;
-  memory.parameters = Bytes(all * kParameterBytes);
-  memory.gradients = Bytes(trained * kGradientBytes);
-  memory.optimizer_state = Bytes((trained * kOptimizerStateBytes + shards - 1) / shards);
-  return memory;
+std::int64_t OptimizerShards(const Plan& plan) {
+  return plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
 }
 
 // Forward and backward buffers on either side of the stage's virtual stages.
@@ -87,6 +81,14 @@ Bytes Workspace(const Stack& stack, const ItemRanges& ranges, const pipeline::Or
 }
 
 }  // namespace
+
+StageMemory StateMemory(std::int64_t all, std::int64_t trained, std::int64_t shards) {
+  StageMemory memory;
+  memory.parameters = Bytes(all * kParameterBytes);
+  memory.gradients = Bytes(trained * kGradientBytes);
+  memory.optimizer_state = Bytes((trained * kOptimizerStateBytes + shards - 1) / shards);
+  return memory;
+}
 
 Bytes RecomputeWorkspace(const Stack& stack, int begin, int end) {
   Bytes largest;
@@ -125,7 +127,7 @@ StageMemory OneFOneBStageMemory(const Plan& plan, const Stack& stack, int stage,
                    [](const Item& item) { return item.kind == ItemKind::kEmbedding; });
   const bool tied_copy = stack.modules[0].config.tied_embeddings() && embedding_elsewhere;
   const ChunkParameters parameters = CountRange(stack, begin, end, tied_copy);
-  StageMemory memory = StateMemory(plan, parameters.all, parameters.trained);
+  StageMemory memory = StateMemory(parameters.all, parameters.trained, OptimizerShards(plan));
   const std::int64_t kept = std::min<std::int64_t>(stages - stage, micro_batches);
   memory.activations = kept * ActivationBytes(stack, begin, end);
   // The boundaries of the other stages do not matter: any will do.
@@ -151,7 +153,7 @@ std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
       trained += parameters[v].trained;
       activations.push_back(ActivationBytes(stack, ranges[v], ranges[v + 1]));
     }
-    StageMemory memory = StateMemory(plan, all, trained);
+    StageMemory memory = StateMemory(all, trained, OptimizerShards(plan));
     memory.activations = PeakActivations(order.slots[s], activations);
     memory.workspace = Workspace(stack, ranges, order, s);
     result.push_back(memory);

@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "models/accounting.h"
 #include "schedule/ir/critical_path.h"
 #include "schedule/step/alpa.h"
 #include "schedule/step/check.h"
+#include "schedule/step/flops.h"
 #include "schedule/step/fsdp.h"
 #include "schedule/step/layout.h"
 #include "schedule/step/limits.h"
@@ -52,26 +52,11 @@ absl::StatusOr<pipeline::Order> LowerWithWarmUp(const hw::ProfileCostModel& cost
   return other;
 }
 
-Flops HardwareFlops(const ir::Schedule& schedule) {
-  double per_replica_rank = 0;
-  for (const ir::Program& program : schedule.programs) {
-    for (const ir::Operation& op : program.operations) {
-      if (op.kind != ir::OperationKind::kKernel) continue;
-      per_replica_rank += schedule.kernels[op.work].flops.value();
-    }
-  }
-  return Flops(per_replica_rank * schedule.world.dp * schedule.world.tp);
-}
-
 Flops ModelFlopsOf(const Experiment& experiment, const Stack& stack) {
   Flops sum;
   for (const Module& module : stack.modules) {
-    const std::int64_t passes =
-        experiment.batch().global_batch() / experiment.batch().micro_batch();
-    const Flops flops = models::ModelFlops(module.config, passes * module.whole.tokens(),
-                                           module.whole.sequence_length);
-    // Forward, data gradient and weight gradient take the same: a frozen module does one of three.
-    sum += module.frozen ? Flops(flops.value() / 3) : flops;
+    sum +=
+        ModuleFlops(module, experiment.batch().global_batch() / experiment.batch().micro_batch());
   }
   return sum;
 }

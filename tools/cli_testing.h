@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/files.h"
+#include "base/testing_folder.h"
 
 namespace optimus::tools {
 
@@ -42,17 +43,14 @@ struct Result {
 class CliTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "optimus_cli_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    std::filesystem::create_directory(folder_ / "work");
+    ASSERT_FALSE(folder_.path().empty());
+    std::filesystem::create_directory(folder_.path() / "work");
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // Arguments are put into a shell line as they are. $W is a folder for inputs and outputs.
   Result Run(const std::string& arguments, const std::string& redirect = "",
              const std::string& before = "") {
-    const std::string out = folder_ / "stdout", err = folder_ / "stderr";
+    const std::string out = folder_.path() / "stdout", err = folder_.path() / "stderr";
     const std::string line =
         absl::StrCat("W=", Work(), "; exec </dev/null; ", before, OPTIMUS_BINARY, " ", arguments,
                      " >", out, " 2>", err, " ", redirect);
@@ -64,7 +62,7 @@ class CliTest : public ::testing::Test {
     return result;
   }
 
-  std::string Work() const { return (folder_ / "work").string(); }
+  std::string Work() const { return (folder_.path() / "work").string(); }
 
   std::string Write(const std::string& name, const std::string& content) {
     std::string path = absl::StrCat(Work(), "/", name);
@@ -104,7 +102,7 @@ class CliTest : public ::testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  TestingFolder folder_;
 };
 
 }  // namespace optimus::tools

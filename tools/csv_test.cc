@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "base/testing_folder.h"
+
 namespace optimus::tools {
 namespace {
 
@@ -12,7 +14,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<CsvFile> Read(const std::string& content) {
-  const std::string path = ::testing::TempDir() + "/csv_test.csv";
+  const TestingFolder folder;
+  const std::string path = folder.path() / "csv_test.csv";
   std::ofstream(path) << content;
   return ReadCsv(path, {"a", "b"});
 }
@@ -51,7 +54,8 @@ TEST(CsvTest, AnErrorNamesItsLine) {
 }
 
 TEST(CsvTest, AnOptionalColumnMayBeMissing) {
-  const std::string path = ::testing::TempDir() + "/csv_optional_test.csv";
+  const TestingFolder folder;
+  const std::string path = folder.path() / "csv_optional_test.csv";
   std::ofstream(path) << "a\n1\n";
   auto file = ReadCsv(path, {"a"}, {"c"});
   ASSERT_TRUE(file.ok()) << file.status();

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing_folder.h"
 #include "schedule/step/step.h"
 #include "tools/quantities.h"
 
@@ -24,8 +25,14 @@ constexpr char kExperiments[] =
     "1,,,big,optimus,sub/optimus.textproto,\n";
 constexpr char kHeader[] = "experiment,method,quantity,value,unit,source,note\n";
 
+// One for all tests of a process.
+std::string Folder() {
+  static const TestingFolder folder;
+  return folder.path();
+}
+
 absl::StatusOr<PaperData> Load(const std::string& experiments, const std::string& figures) {
-  const std::string folder = ::testing::TempDir();
+  const std::string folder = Folder();
   std::ofstream(folder + "/experiments.csv") << experiments;
   std::ofstream(folder + "/figures.csv") << figures;
   return LoadPaperData(folder + "/experiments.csv", folder + "/figures.csv");
@@ -52,7 +59,7 @@ TEST(PaperDataTest, TablesAreInOrderAndFilesBesideTheCsv) {
   EXPECT_EQ(data->tables[0].cases.size(), 2U);
   EXPECT_EQ(data->tables[0].cases[0].inferred, "a guess");
   EXPECT_EQ(std::filesystem::path(data->tables[0].cases[0].file),
-            std::filesystem::path(::testing::TempDir()).lexically_normal() / "sub/big.textproto");
+            std::filesystem::path(Folder()) / "sub/big.textproto");
   ASSERT_EQ(data->figures.size(), 1U);
   EXPECT_STREQ(data->figures[0].method->name, "megatron");
   EXPECT_EQ(data->figures[0].value, 28.5);

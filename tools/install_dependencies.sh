@@ -11,6 +11,7 @@ packages=(
   libabsl-dev                               # status, strings
   libcli11-dev nlohmann-json3-dev           # command line, JSON
   libbenchmark-dev                          # optimus_bench
+  libdnnl-dev libopenmpi-dev openmpi-bin    # executor on CPUs: oneDNN kernels, MPI
 )
 if [ "${1:-}" = test ]; then
   packages+=(libgtest-dev libgmock-dev librapidcheck-dev clang-format clang-tidy)

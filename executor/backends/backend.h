@@ -1,0 +1,45 @@
+#pragma once
+// The backends of this build: a World, a Device and the world's Communicator that go together. What
+// a build leaves out (CMake options OPTIMUS_MPI, OPTIMUS_ONEDNN, OPTIMUS_CUDA) is refused by name
+// with UNIMPLEMENTED and the option that brings it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/cost_model.h"
+#include "executor/runtime/communicator.h"
+#include "executor/runtime/device.h"
+#include "executor/runtime/world.h"
+
+namespace optimus::executor {
+
+enum class BackendKind { kCpu, kCuda, kEmulated };
+const char* ToString(BackendKind kind);
+// INVALID_ARGUMENT lists the names.
+absl::StatusOr<BackendKind> ParseBackend(const std::string& text);
+
+struct BackendOptions {
+  bool bf16 = false;      // cpu: arithmetic of GEMMs and attention; else f32
+  bool pin = true;        // cpu: rank i of a node on the i-th core that the node lets it use,
+                          // unless the launcher has bound it already
+  double time_scale = 1;  // emulated: real time per profiled time
+  const CostModel* costs = nullptr;  // emulated: outlives the backend
+  bool cuda_graph = false;           // cuda: capture a step once and launch it as a graph
+};
+
+// MPI where mpirun or srun started this process, torchrun's environment where that is there, else
+// one rank alone. Call it once, before anything else of the executor; the World must outlive all.
+absl::StatusOr<std::unique_ptr<World>> JoinWorld(BackendKind kind, int& argc, char**& argv);
+
+struct Backend {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Communicator> ranks;  // of the world; destroyed before the device
+};
+absl::StatusOr<Backend> MakeBackend(BackendKind kind, World& world, const BackendOptions& options);
+
+// "cpu (oneDNN 2.6.3, MPI 4.1.4)", "cuda: not in this build": for `optimus run --help` and errors.
+std::vector<std::string> DescribeBackends();
+
+}  // namespace optimus::executor

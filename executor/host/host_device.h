@@ -1,0 +1,94 @@
+#pragma once
+// Streams and events on the CPU. Two threads a rank: the compute thread runs kCompute, the
+// communication thread runs all other streams side by side as a small event loop of asynchronous
+// tasks. A waiting thread leaves its core to others:
+//   - the compute thread sleeps until the event that it needs is set;
+//   - the communication thread sleeps while nothing is in flight; while something is, it polls:
+//     often where the compute thread is idle, seldom where it computes, and not before the moment
+//     that a task names.
+// So a rank can be pinned to one core, and 64 ranks can share two.
+//
+// Two clocks: events record the moment they really happened (TimeNs). Beside it every operation has
+// a nominal end, which a kernel or task returns and the next operation gets as `ready_ns` (the
+// latest nominal end of what it waited for). Real kernels return now; emulated ones return
+// ready + duration, so that what a sleep overshoots does not add up.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "executor/runtime/device.h"
+
+namespace optimus::executor {
+
+// CLOCK_MONOTONIC.
+std::int64_t NowNs();
+// Sleeps until that moment, exact to some microseconds; returns at once if it is past.
+void SleepUntilNs(std::int64_t time_ns);
+
+// The communication of one operation, on the communication thread.
+class HostTask {
+ public:
+  virtual ~HostTask() = default;
+  // Its stream has come to it. Must not block.
+  virtual absl::Status Start(std::int64_t ready_ns) = 0;
+  // The nominal end once it has ended, else nothing. Must not block.
+  virtual absl::StatusOr<std::optional<std::int64_t>> Poll() = 0;
+  // Polling before this moment is of no use (0: unknown).
+  virtual std::int64_t NotBeforeNs() const { return 0; }
+};
+
+struct HostOptions {
+  int core = -1;  // both threads are pinned to this CPU; -1: they are not
+  // How often the communication thread polls what is in flight: while the compute thread is idle,
+  // and while it computes.
+  absl::Duration poll_idle = absl::Microseconds(5);
+  absl::Duration poll_busy = absl::Microseconds(200);
+};
+
+class HostDevice : public Device {
+ public:
+  explicit HostDevice(HostOptions options);
+  ~HostDevice() override;
+
+  absl::Status Begin() final;
+  void Wait(ir::Stream stream, Event event) final;
+  void Record(ir::Stream stream, Event event) final;
+  // kCompute only; UNIMPLEMENTED on another stream.
+  absl::Status Launch(ir::Stream stream, const Kernel& kernel) final;
+  absl::Status LaunchHost(ir::Stream stream, std::function<absl::Status()> work) final;
+  void WriteStamp(ir::Stream stream, std::uint32_t slot, const Stamp& stamp) final;
+  void CheckStamp(ir::Stream stream, std::uint32_t slot, const Stamp& expected,
+                  const std::function<std::string(const Stamp&)>* text) final;
+  absl::Status Start() final;
+  absl::StatusOr<bool> Synchronize(absl::Duration limit) final;
+  bool HasHappened(Event event) const final;
+  std::int64_t TimeNs(Event event) const final;
+  Bytes memory() const override;  // of the machine
+  // Calls PrepareKernels.
+  absl::Status Prepare(std::uint32_t events, std::uint32_t slots,
+                       absl::Span<const Kernel> kernels) final;
+
+  // For communicators: any stream but kCompute. The task is destroyed on some thread once it has
+  // ended, or when the step is given up.
+  absl::Status Enqueue(ir::Stream stream, std::unique_ptr<HostTask> task);
+  // The communication thread calls it on every round of polling, between steps as well (progress of
+  // a library that has none of its own). Set before the first step.
+  void SetProgress(std::function<void()> progress);
+
+ protected:
+  virtual absl::Status PrepareKernels(absl::Span<const Kernel> kernels) = 0;
+  // Runs a kernel on the calling (compute) thread and returns its nominal end.
+  virtual absl::StatusOr<std::int64_t> RunKernel(const Kernel& kernel, std::int64_t ready_ns) = 0;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace optimus::executor

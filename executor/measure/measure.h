@@ -1,0 +1,66 @@
+#pragma once
+// Measures what a cost model needs, through the executor's seams, so for every backend alike. All
+// ranks call every function together; all do the same work at the same time, because a core or GPU
+// whose neighbours idle is faster than one in a training step. Samples of several rounds can be
+// put together, so that profiling and running may take turns while a machine drifts.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/measurement.h"
+#include "executor/runtime/communicator.h"
+#include "executor/runtime/device.h"
+#include "executor/runtime/world.h"
+#include "schedule/ir/schedule.h"
+
+namespace optimus::executor {
+
+// A transfer to measure: between the ranks of one group of that shape.
+struct TransferCase {
+  bool send = false;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  LinkScope scope = LinkScope::kNvlink;
+  GroupShape group;
+  std::vector<Bytes> sizes;  // ascending
+};
+
+struct MeasurePlan {
+  std::vector<Kernel> kernels;  // distinct; none of kFixed
+  std::vector<TransferCase> transfers;
+  bool interference = false;
+};
+
+// The kernels and transfers of a Schedule. Transfer sizes: those of the Schedule, and powers of two
+// from 1 KiB up to the largest of them, so that alpha and beta can be told apart.
+MeasurePlan PlanFor(const ir::Schedule& schedule);
+void Merge(MeasurePlan& plan, const MeasurePlan& other);
+// Kernels over a range of sizes of each kind: what a roofline is fitted to where no schedule is
+// given.
+MeasurePlan GenericPlan(int ranks, int ranks_per_node);
+
+// Samples, nanoseconds, by index into the plan. Means over ranks of each repetition.
+struct Samples {
+  std::vector<std::vector<double>> kernels_ns;                 // by kernel, repetition
+  std::vector<std::vector<std::vector<double>>> transfers_ns;  // by transfer, size, repetition
+  std::vector<double> launch_ns;
+  // Factors of slow-down: a kernel under an NVLink collective, under a network collective, and an
+  // NVLink collective that starts under a kernel.
+  std::vector<double> kernel_under_nvlink, kernel_under_nic, collective_under_kernel;
+};
+
+// One round: `repetitions` of everything, added to `samples` (at every rank the same: rank 0's
+// are broadcast).
+absl::Status MeasureRound(const MeasurePlan& plan, World& world, Device& device,
+                          Communicator& ranks, int repetitions, Samples& samples);
+
+// Medians and quartiles.
+HardwareMeasurements Summarize(const MeasurePlan& plan, const Samples& samples, World& world,
+                               const Device& device, const std::string& backend,
+                               const std::string& date);
+
+}  // namespace optimus::executor

@@ -28,7 +28,8 @@ namespace optimus::executor {
 
 // CLOCK_MONOTONIC.
 std::int64_t NowNs();
-// Sleeps until that moment, exact to some microseconds; returns at once if it is past.
+// Sleeps until that moment, exact to some microseconds (it sets the calling thread's timer slack);
+// returns at once if it is past.
 void SleepUntilNs(std::int64_t time_ns);
 
 // The communication of one operation, on the communication thread.
@@ -49,11 +50,18 @@ struct HostOptions {
   // and while it computes.
   absl::Duration poll_idle = absl::Microseconds(5);
   absl::Duration poll_busy = absl::Microseconds(200);
+  // How often SetProgress' hook is called between steps.
+  absl::Duration poll_between_steps = absl::Milliseconds(5);
 };
 
+// What is enqueued runs from Start on; nothing can be enqueued after it until the next Begin. An
+// error of any operation gives the step up: both threads drop what is left, Synchronize returns the
+// error (once they have, or at its limit), and another Begin is refused. Misuse (an event out of
+// range, recorded twice, or waited for and recorded nowhere) is refused by Start.
 class HostDevice : public Device {
  public:
   explicit HostDevice(HostOptions options);
+  // A derived class calls StopThreads first: its RunKernel may be running.
   ~HostDevice() override;
 
   absl::Status Begin() final;
@@ -78,10 +86,19 @@ class HostDevice : public Device {
   // ended, or when the step is given up.
   absl::Status Enqueue(ir::Stream stream, std::unique_ptr<HostTask> task);
   // The communication thread calls it on every round of polling, between steps as well (progress of
-  // a library that has none of its own). Set before the first step.
+  // a library that has none of its own). Between steps only; once it has returned, the hook that
+  // was set before is not called any more.
   void SetProgress(std::function<void()> progress);
+  // Gives up a step that has not ended (its error is CANCELLED) and waits until both threads have
+  // dropped it, so at most for the kernel that runs. Then no task is left: a communicator's
+  // destructor calls it. Nothing happens where no step is unfinished.
+  void GiveUp();
 
  protected:
+  // For destructors of derived classes: GiveUp, and the threads end. The device is then of no use.
+  void StopThreads();
+  // For RunKernel: sleeps until that moment; CANCELLED as soon as the step is given up.
+  absl::Status SleepInKernelUntilNs(std::int64_t time_ns);
   virtual absl::Status PrepareKernels(absl::Span<const Kernel> kernels) = 0;
   // Runs a kernel on the calling (compute) thread and returns its nominal end.
   virtual absl::StatusOr<std::int64_t> RunKernel(const Kernel& kernel, std::int64_t ready_ns) = 0;

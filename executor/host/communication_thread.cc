@@ -1,0 +1,215 @@
+#include "executor/host/communication_thread.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace optimus::executor {
+
+void CommunicationThread::Run() {
+  WakeExactly();
+  for (std::uint32_t seen = 0; WaitForStep(seen); ++seen) {
+    RunStep();
+    state_.Leave();
+  }
+}
+
+// Between steps only the hook of SetProgress runs. False: there will be no step any more.
+bool CommunicationThread::WaitForStep(std::uint32_t seen) {
+  const std::int64_t period_ns = absl::ToInt64Nanoseconds(state_.options.poll_between_steps);
+  for (;;) {
+    const bool hook = state_.has_progress.load(std::memory_order_seq_cst);
+    state_.communication.Prepare();
+    if (state_.quit.load(std::memory_order_seq_cst)) {
+      return false;
+    }
+    if (state_.started.load(std::memory_order_seq_cst) != seen) {
+      break;
+    }
+    state_.communication.SleepUntil(hook ? NowNs() + period_ns : kForeverNs);
+    Progress();
+  }
+  state_.communication.Cancel();
+  return true;
+}
+
+void CommunicationThread::Progress() {
+  if (!state_.has_progress.load(std::memory_order_seq_cst)) {
+    return;
+  }
+  const std::lock_guard lock(state_.progress_mutex);
+  if (state_.progress) {
+    state_.progress();
+  }
+}
+
+void CommunicationThread::RunStep() {
+  Reset();
+  if (absl::Status error = Rounds(); !error.ok()) {
+    state_.Fail(std::move(error));
+  }
+  if (state_.given_up.load(std::memory_order_seq_cst)) {
+    DropStep();
+  }
+}
+
+void CommunicationThread::Reset() {
+  streams_.clear();
+  for (int s = 0; s < ir::kStreamCount; ++s) {
+    if (static_cast<ir::Stream>(s) == ir::Stream::kCompute || state_.queues[s].commands.empty()) {
+      continue;
+    }
+    Stream stream;
+    stream.queue = &state_.queues[s];
+    stream.ready_ns = state_.start_ns;
+    streams_.push_back(stream);
+  }
+}
+
+void CommunicationThread::DropStep() {
+  streams_.clear();
+  for (int s = 0; s < ir::kStreamCount; ++s) {
+    if (static_cast<ir::Stream>(s) != ir::Stream::kCompute) {
+      state_.queues[s].Clear();
+    }
+  }
+}
+
+// Each round looks at every stream; as long as something ends it may let another stream go on.
+absl::Status CommunicationThread::Rounds() {
+  for (;;) {
+    bool ended = false;
+    for (Stream& stream : streams_) {
+      if (state_.given_up.load(std::memory_order_relaxed)) {
+        return absl::OkStatus();
+      }
+      OPTIMUS_ASSIGN_OR_RETURN(const bool some, Advance(stream));
+      ended |= some;
+    }
+    streams_.erase(std::remove_if(streams_.begin(), streams_.end(),
+                                  [](const Stream& stream) { return stream.done(); }),
+                   streams_.end());
+    if (streams_.empty()) {
+      return absl::OkStatus();
+    }
+    Progress();
+    if (!ended) {
+      Sleep(NextPause());
+    }
+  }
+}
+
+absl::StatusOr<bool> CommunicationThread::Advance(Stream& stream) {
+  const std::size_t first = stream.next;
+  while (!stream.done()) {
+    bool ended = true;
+    switch (stream.command().kind) {
+      case CommandKind::kWait:
+        ended = WaitIsOver(stream);
+        break;
+      case CommandKind::kTask: {
+        OPTIMUS_ASSIGN_OR_RETURN(ended, RunTask(stream));
+        break;
+      }
+      default: {
+        OPTIMUS_ASSIGN_OR_RETURN(ended, state_.RunSimple(stream, kComputeThread));
+      }
+    }
+    if (!ended) {
+      break;
+    }
+    ++stream.next;
+  }
+  return stream.next != first;
+}
+
+bool CommunicationThread::WaitIsOver(Stream& stream) {
+  const Event event = stream.command().index;
+  if (!state_.events.HasHappened(event)) {
+    if (!stream.waits) {
+      state_.events.AnnounceWaiter(event, kCommunicationThread);
+      stream.waits = true;
+    }
+    return false;
+  }
+  stream.waits = false;
+  stream.ready_ns = std::max(stream.ready_ns, state_.events.NominalNs(event));
+  return true;
+}
+
+absl::StatusOr<bool> CommunicationThread::RunTask(Stream& stream) {
+  if (stream.task == nullptr) {
+    HostTask* const task = stream.queue->tasks[stream.command().index].get();
+    OPTIMUS_RETURN_IF_ERROR(task->Start(stream.ready_ns));
+    stream.task = task;
+    stream.not_before_ns = task->NotBeforeNs();
+  }
+  if (stream.not_before_ns > 0 && stream.not_before_ns > NowNs()) {
+    return false;
+  }
+  return PollTask(stream);
+}
+
+absl::StatusOr<bool> CommunicationThread::PollTask(Stream& stream) {
+  OPTIMUS_ASSIGN_OR_RETURN(const std::optional<std::int64_t> end_ns, stream.task->Poll());
+  if (!end_ns.has_value()) {
+    stream.not_before_ns = stream.task->NotBeforeNs();
+    return false;
+  }
+  stream.ready_ns = std::max(stream.ready_ns, *end_ns);
+  stream.task = nullptr;
+  stream.queue->tasks[stream.command().index].reset();
+  return true;
+}
+
+CommunicationThread::Pause CommunicationThread::NextPause() const {
+  const HostOptions& options = state_.options;
+  const std::int64_t now_ns = NowNs();
+  Pause pause;
+  bool polls = false;
+  for (const Stream& stream : streams_) {
+    if (stream.task == nullptr) {
+      continue;
+    }
+    if (stream.not_before_ns > now_ns) {
+      pause.until_ns = std::min(pause.until_ns, stream.not_before_ns);
+    } else {
+      polls = true;
+    }
+  }
+  const std::int64_t often_ns = now_ns + absl::ToInt64Nanoseconds(options.poll_idle);
+  const std::int64_t seldom_ns = now_ns + absl::ToInt64Nanoseconds(options.poll_busy);
+  if (polls && state_.compute_idle.load(std::memory_order_seq_cst)) {
+    pause.until_ns = std::min(pause.until_ns, often_ns);
+  } else if (polls || state_.has_progress.load(std::memory_order_relaxed)) {
+    pause.seldom = polls && seldom_ns < pause.until_ns;
+    pause.until_ns = std::min(pause.until_ns, seldom_ns);
+  }
+  return pause;
+}
+
+void CommunicationThread::Sleep(const Pause& pause) {
+  state_.polls_seldom.store(pause.seldom, std::memory_order_seq_cst);
+  state_.communication.Prepare();
+  if (MustNotSleep(pause)) {
+    state_.communication.Cancel();
+  } else {
+    state_.communication.SleepUntil(pause.until_ns);
+  }
+  state_.polls_seldom.store(false, std::memory_order_relaxed);
+}
+
+// Looks once more at all that would have woken this thread.
+bool CommunicationThread::MustNotSleep(const Pause& pause) const {
+  if (state_.given_up.load(std::memory_order_seq_cst) ||
+      (pause.seldom && state_.compute_idle.load(std::memory_order_seq_cst))) {
+    return true;
+  }
+  return std::any_of(streams_.begin(), streams_.end(), [this](const Stream& stream) {
+    return stream.waits && state_.events.HasHappened(stream.command().index);
+  });
+}
+
+}  // namespace optimus::executor

@@ -30,7 +30,8 @@ class Device {
 
   // Once, before the first step (again: for another schedule): room for `events` events and
   // `slots` stamps, and whatever launching one of `kernels` needs (memory, primitives, handles).
-  // RESOURCE_EXHAUSTED or UNIMPLEMENTED names the kernel.
+  // RESOURCE_EXHAUSTED or UNIMPLEMENTED names the kernel. `kernels` are distinct; the runtime keeps
+  // them where they are and launches just those objects.
   virtual absl::Status Prepare(std::uint32_t events, std::uint32_t slots,
                                absl::Span<const Kernel> kernels) = 0;
 

@@ -43,13 +43,15 @@ class Runtime {
                                                          Workload* workload);
   ~Runtime();
 
-  // One step, after a barrier of the world. `while_waiting` is called about every 50 ms; its error
-  // ends the step. Errors of operations name the operation.
+  // One step: enqueues it, waits at a barrier of the world, starts. `while_waiting` is called about
+  // every 50 ms; its error ends the step. Errors of operations name the rank and the operation;
+  // after one, nothing more can be run.
   absl::StatusOr<std::vector<OperationTime>> Step(int step,
                                                   absl::FunctionRef<absl::Status()> while_waiting);
 
   const ir::Program& program() const;
-  // By stream, those that have not finished. Between steps: none.
+  // By stream, those that have not finished. Between steps: none; after a step that failed, where
+  // it stood.
   std::vector<StreamState> Current() const;
   // Operations that have ended in this step so far.
   std::int64_t ended() const;

@@ -19,7 +19,7 @@ struct Stamp {
   std::int32_t micro_batch = -1;
   std::int16_t module = -1, layer = -1, chunk = -1, slice = -1;
   std::int16_t phase = -1;
-  std::int16_t reserved = 0;
+  std::int16_t work = -1;  // Operation::work, modulo 2^15: tells collectives of one tag apart
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 static_assert(std::is_trivially_copyable_v<Stamp> && sizeof(Stamp) == 28);
@@ -28,7 +28,8 @@ static_assert(std::is_trivially_copyable_v<Stamp> && sizeof(Stamp) == 28);
 Stamp StampOf(const ir::Program& program, std::uint32_t operation, int rank, int step);
 
 // Two members of one collective issue it each under an operation id and rank of their own; all else
-// agrees.
+// agrees. (Where members of a valid Schedule tag one collective differently, because they hold
+// different parts of what it is about, the runtime gives all the tag of the first.)
 bool SameCollective(const Stamp& a, const Stamp& b);
 
 // "rank 3: llm layer 2 micro-batch 1 backward qkv_dgrad (operation 17, step 4)"; "nothing" for a

@@ -25,11 +25,15 @@ Nvls::Collective NvlsName(CollectiveKind kind) {
   std::abort();
 }
 
+TransferCost RingInNode(const HardwareProfile& profile, const CollectiveWork& work, int ranks) {
+  const RingCost& row = RingCostOf(profile.nvlink(), work.kind);
+  return PriceTransfer(RingBytes(work, ranks), row.efficiency().value(), row.latency_us().value(),
+                       LinkScope::kNvlink);
+}
+
 // Ring inside a node, or NVLink SHARP where the profile has it and it is faster.
 TransferCost PriceInNode(const HardwareProfile& profile, const CollectiveWork& work, int ranks) {
-  const RingCost& row = RingCostOf(profile.nvlink(), work.kind);
-  const TransferCost ring = PriceTransfer(RingBytes(work, ranks), row.efficiency().value(),
-                                          row.latency_us().value(), LinkScope::kNvlink);
+  const TransferCost ring = RingInNode(profile, work, ranks);
   if (!NvlsAllowed(profile, work)) return ring;
   const TransferCost nvls =
       PriceTransfer(NvlsBytes(work, ranks), profile.nvls().efficiency().value(),
@@ -116,6 +120,18 @@ TransferCost PriceTransfer(double bytes, double efficiency, double latency_us, L
   return {.latency = FromSeconds(latency_us * 1e-6),
           .wire_bytes = RoundToBytes(bytes / efficiency),
           .scope = scope};
+}
+
+TransferCost PriceRing(const HardwareProfile& profile, const CollectiveWork& work,
+                       GroupShape group) {
+  if (group.ranks <= group.ranks_per_node) return RingInNode(profile, work, group.ranks);
+  return PriceAcrossNodes(profile, work, group);
+}
+
+TransferCost PriceSend(const HardwareProfile& profile, Bytes bytes, bool same_node) {
+  const RingCost& row = same_node ? profile.nvlink().send() : profile.nic().send();
+  return PriceTransfer(static_cast<double>(bytes.value()), row.efficiency().value(),
+                       row.latency_us().value(), same_node ? LinkScope::kNvlink : LinkScope::kNic);
 }
 
 TransferCost PriceCollective(const HardwareProfile& profile, const CollectiveWork& work,

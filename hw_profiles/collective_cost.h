@@ -1,6 +1,6 @@
 #pragma once
-// What a collective puts on one GPU's link, before any protocol inefficiency. Internal to
-// hw_profiles; others use ProfileCostModel.
+// What a collective or message puts on one GPU's link, before any protocol inefficiency. Internal
+// to hw_profiles; others use ProfileCostModel.
 
 #include "base/cost_model.h"
 #include "base/kernel.h"
@@ -32,6 +32,12 @@ bool NvlsAllowed(const HardwareProfile& profile, const CollectiveWork& work);
 // Latency and inflated wire bytes; `bytes` is what the algorithm moves.
 TransferCost PriceTransfer(double bytes, double efficiency, double latency_us, LinkScope scope);
 
+// Over the ring: what a measured transfer goes on with beyond its largest size.
+TransferCost PriceRing(const HardwareProfile& profile, const CollectiveWork& work,
+                       GroupShape group);
+TransferCost PriceSend(const HardwareProfile& profile, Bytes bytes, bool same_node);
+
+// Over NVLink SHARP where the profile has it and it is faster, else over the ring.
 TransferCost PriceCollective(const HardwareProfile& profile, const CollectiveWork& work,
                              GroupShape group);
 

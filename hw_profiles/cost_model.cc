@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hw_profiles/collective_cost.h"
+#include "hw_profiles/measured_tables.h"
 #include "hw_profiles/profile.h"
 
 namespace optimus::hw {
@@ -20,9 +21,15 @@ Picoseconds MathTime(const Gpu& gpu, Flops flops, double efficiency) {
 
 }  // namespace
 
-ProfileCostModel::ProfileCostModel(HardwareProfile profile) : profile_(std::move(profile)) {}
+ProfileCostModel::ProfileCostModel(HardwareProfile profile) : profile_(std::move(profile)) {
+  if (profile_.measured_kernels().empty() && profile_.measured_transfers().empty()) return;
+  measured_ = std::make_shared<const MeasuredTables>(profile_);
+}
 
 Picoseconds ProfileCostModel::KernelTime(const Kernel& kernel) const {
+  if (measured_ != nullptr) {
+    if (const auto time = measured_->KernelTime(kernel)) return *time;
+  }
   const Gpu& gpu = profile_.gpu();
   const Picoseconds launch = FromSeconds(gpu.kernel_launch_us().value() * 1e-6);
   switch (kernel.kind) {
@@ -40,14 +47,18 @@ Picoseconds ProfileCostModel::KernelTime(const Kernel& kernel) const {
 }
 
 TransferCost ProfileCostModel::CollectiveCost(const CollectiveWork& work, GroupShape group) const {
+  if (measured_ != nullptr) {
+    if (const auto cost = measured_->CollectiveCost(work, group)) return *cost;
+  }
   return PriceCollective(profile_, work, group);
 }
 
 TransferCost ProfileCostModel::SendCost(Bytes bytes, bool same_node) const {
   if (bytes <= Bytes(0)) return {};  // no message: an invented pipeline without communication
-  const RingCost& row = same_node ? profile_.nvlink().send() : profile_.nic().send();
-  return PriceTransfer(static_cast<double>(bytes.value()), row.efficiency().value(),
-                       row.latency_us().value(), same_node ? LinkScope::kNvlink : LinkScope::kNic);
+  if (measured_ != nullptr) {
+    if (const auto cost = measured_->SendCost(bytes, same_node)) return *cost;
+  }
+  return PriceSend(profile_, bytes, same_node);
 }
 
 BytesPerSecond ProfileCostModel::LinkBandwidth(LinkScope scope) const {

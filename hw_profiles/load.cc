@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "google/protobuf/text_format.h"
 #include "hw_profiles/profile.h"
 
 namespace optimus::hw {
@@ -19,6 +20,12 @@ bool LooksLikePath(const std::string& text) {
 }
 
 }  // namespace
+
+std::string ToTextProto(const HardwareProfile& profile) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(profile, &text);
+  return text;
+}
 
 std::vector<std::string> ZooProfiles() {
   std::vector<std::string> names;

@@ -14,6 +14,8 @@
 
 namespace optimus::hw {
 
+class MeasuredTables;
+
 // `name_or_path`: a zoo name ("h100-80gb") or a *.textproto path. NOT_FOUND lists the known names;
 // INVALID_ARGUMENT names file and field.
 absl::StatusOr<HardwareProfile> LoadProfile(const std::string& name_or_path);
@@ -22,7 +24,12 @@ std::vector<std::string> ZooProfiles();  // sorted
 // INVALID_ARGUMENT names the field ("gpu.gemm_efficiency.value: is 1.2; must be from 0.001 to 1").
 absl::Status ValidateProfile(const HardwareProfile& profile);
 
-// Prices from a valid profile (ValidateProfile; LoadProfile has done it).
+// The profile as a text file that LoadProfile reads again, every number to the last bit.
+std::string ToTextProto(const HardwareProfile& profile);
+
+// Prices from a valid profile (ValidateProfile; LoadProfile has done it). What was measured comes
+// first: a kernel in measured_kernels takes its median, a transfer of a kind and group in
+// measured_transfers what lies between its points (hw_profiles/measured_tables.h). For the rest:
 //   GEMM: max(FLOPs / (peak * GEMM efficiency), bytes / (HBM * HBM efficiency)) + launch.
 //   Fused attention: FLOPs / (peak * attention efficiency) + launch.
 //   Memory-bound: bytes / (HBM * HBM efficiency) + launch. Fixed: as it is, no launch.
@@ -48,6 +55,7 @@ class ProfileCostModel : public CostModel {
 
  private:
   HardwareProfile profile_;
+  std::shared_ptr<const MeasuredTables> measured_;  // null: nothing was measured
 };
 
 // Algorithm and bus bandwidth as nccl-tests define them.

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
+#include "hw_profiles/measured_tables.h"
 #include "hw_profiles/profile.h"
 
 namespace optimus::hw {
@@ -87,13 +88,13 @@ bool IsOptional(const FieldDescriptor* field) {
          field->containing_type() == Overlap::descriptor();
 }
 
-// Every message field must be there, except the optional ones.
+// Every message field must be there, except the optional ones. Tables have a check of their own.
 absl::Status CheckMessage(const std::string& prefix, const Message& message) {
   const auto* reflection = message.GetReflection();
   const auto* descriptor = message.GetDescriptor();
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const FieldDescriptor* field = descriptor->field(i);
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field->is_repeated()) continue;
     const std::string path = absl::StrCat(prefix, field->name());
     if (!reflection->HasField(message, field)) {
       if (IsOptional(field)) continue;
@@ -131,8 +132,8 @@ absl::Status CheckNvls(const Nvls& nvls) {
 absl::Status ValidateProfile(const HardwareProfile& profile) {
   if (profile.name().empty()) return Bad("name", "is missing");
   OPTIMUS_RETURN_IF_ERROR(CheckMessage("", profile));
-  if (profile.has_nvls()) return CheckNvls(profile.nvls());
-  return absl::OkStatus();
+  if (profile.has_nvls()) OPTIMUS_RETURN_IF_ERROR(CheckNvls(profile.nvls()));
+  return ValidateMeasuredTables(profile);
 }
 
 }  // namespace optimus::hw

@@ -46,8 +46,8 @@ class CliPlanTest : public CliTest {
 
 TEST_F(CliPlanTest, HelpNamesEveryFlag) {
   const std::string help = Run("plan --help").out;
-  for (const char* flag :
-       {"--scheduler", "--exhaustive", "--json", "--schedule", "--no-interference", "FILE"}) {
+  for (const char* flag : {"--scheduler", "--exhaustive", "--json", "--schedule", "--profile",
+                           "--no-interference", "FILE"}) {
     EXPECT_THAT(help, HasSubstr(flag));
   }
 }

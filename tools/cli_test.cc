@@ -34,7 +34,7 @@ TEST_F(CliTest, HelpNamesEveryFlag) {
   const Result result = Run("simulate --help");
   EXPECT_EQ(result.exit_code, 0);
   for (const char* flag : {"--fidelity", "--json", "--trace", "--out", "--require-fit",
-                           "--schedule", "--profile", "FILE"}) {
+                           "--schedule", "--profile", "--timeline", "FILE"}) {
     EXPECT_THAT(result.out, HasSubstr(flag));
   }
   EXPECT_THAT(Run("--help").out, HasSubstr("simulate"));
@@ -110,10 +110,14 @@ TEST_F(CliTest, BadFlagValues) {
   Write("e.textproto", kGpt);
   ExpectBadInput("$W/e.textproto --fidelity=exact",
                  {"--fidelity=exact", "auto", "folded", "group", "gpu"});
-  for (const char* flag : {"--trace", "--schedule", "--profile"}) {
+  for (const char* flag : {"--trace", "--schedule", "--profile", "--timeline"}) {
     ExpectBadInput(absl::StrCat("$W/e.textproto ", flag, "=''"), {flag});
   }
-  ExpectBadInput("$W/e.textproto --profile=h100-80gb", {"--profile", "hardware.profile"});
+  ExpectBadInput("$W/e.textproto --profile=h900", {"--profile: unknown", "h900", "h100-80gb"});
+  ExpectBadInput("$W/e.textproto --timeline=$W/t.pb", {"--timeline", ".timeline.textproto"});
+  ExpectBadInput("$W/e.textproto --timeline=$W/none/t.timeline.pb", {"--timeline", "none"});
+  ExpectBadInput("$W/e.textproto $W/e.textproto --timeline=$W/t.timeline.pb",
+                 {"--timeline", "one at a time"});
   ExpectBadInput("$W/e.textproto --trace=$W/none/t.pftrace", {"--trace", "none"});
   ExpectBadInput("$W/e.textproto --trace=$W", {"--trace", "is a folder"});
   ExpectBadInput("$W/e.textproto $W/e.textproto --trace=$W/t.pftrace", {"--trace", "--out=DIR"});
@@ -126,9 +130,6 @@ TEST_F(CliTest, AScheduleIsOnlyWrittenWhereItCanBeReadAgain) {
     ExpectBadInput(absl::StrCat("$W/e.textproto --schedule=$W/", name),
                    {"--schedule", name, ".schedule.pb or .schedule.textproto"});
   }
-  Write("x.pb", "x");
-  ExpectBadInput("$W/x.pb --profile=h100-80gb",
-                 {"--profile", "x.pb", ".schedule.pb or .schedule.textproto"});
 }
 
 TEST_F(CliTest, NoOutputOverwritesAnInputOrAnother) {

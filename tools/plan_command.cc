@@ -34,6 +34,7 @@ absl::StatusOr<Simulation> Prepare(const PlanFlags& flags) {
   SimulationOptions options;
   OPTIMUS_ASSIGN_OR_RETURN(options.scheduler, ParseScheduler(flags.scheduler));
   options.exhaustive = flags.exhaustive;
+  options.profile = flags.profile;
   options.must_be_optimus = true;
   options.no_interference = flags.no_interference;
   return CatchOutOfMemory(flags.file, "planning",
@@ -52,6 +53,7 @@ CLI::App* AddPlanCommand(CLI::App& app, PlanFlags& flags) {
       ->required()
       ->check(NotEmpty)
       ->type_name("");
+  AddProfileFlag(*command, flags.profile);
   AddSchedulerFlag(*command, flags.scheduler);
   command->add_flag("--exhaustive", flags.exhaustive,
                     "Try all splits of the micro-batches instead of a local search");
@@ -77,6 +79,7 @@ absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
   SimulateFlags files;
   files.files = {flags.file};
   files.schedule = flags.schedule;
+  files.profile = flags.profile;
   OPTIMUS_RETURN_IF_ERROR(CheckResultFiles(files, simulations));
   progress.Show(absl::StrCat("simulating ", simulation.name()));
   OPTIMUS_RETURN_IF_ERROR(

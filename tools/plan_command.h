@@ -12,6 +12,7 @@ struct PlanFlags {
   std::string file;
   std::string scheduler;
   std::string schedule;
+  std::string profile;
   bool exhaustive = false;
   bool no_interference = false;
   bool json = false;

@@ -44,9 +44,7 @@ absl::Status CheckNames(const std::vector<Simulation>& simulations) {
 
 std::vector<NamedFile> Outputs(const SimulateFlags& flags,
                                const std::vector<Simulation>& simulations) {
-  std::vector<NamedFile> files;
-  if (!flags.trace.empty()) files.push_back({"--trace", flags.trace});
-  if (!flags.schedule.empty()) files.push_back({"--schedule", flags.schedule});
+  std::vector<NamedFile> files = NamedOutputs(flags);
   if (flags.out.empty()) return files;
   for (const Simulation& simulation : simulations) {
     for (const char* ending : kEndings) {
@@ -99,6 +97,12 @@ absl::Status AddSchedule(const std::string& path, const Simulation& simulation,
   return files.Add(path, std::move(content));
 }
 
+absl::Status AddTimeline(const std::string& path, const Simulation& simulation,
+                         StagedFiles& files) {
+  OPTIMUS_ASSIGN_OR_RETURN(std::string content, ir::EncodeTimeline(path, simulation.timeline()));
+  return files.Add(path, std::move(content));
+}
+
 // Everything about one experiment, in --out.
 absl::Status AddExperiment(const std::string& prefix, const Simulation& simulation,
                            const Report& report, StagedFiles& files) {
@@ -132,6 +136,21 @@ absl::Status CheckScheduleName(const std::string& path) {
   return absl::InvalidArgumentError(
       absl::StrCat("--schedule=", path, ": a schedule is only read again from a file ",
                    "whose name ends in ", kScheduleEndings, "; give it such a name"));
+}
+
+absl::Status CheckTimelineName(const std::string& path) {
+  if (IsTimelineFile(path)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--timeline=", path,
+                                                 ": the name of a timeline ends in ",
+                                                 kTimelineEndings, "; give it such a name"));
+}
+
+std::vector<NamedFile> NamedOutputs(const SimulateFlags& flags) {
+  std::vector<NamedFile> files;
+  if (!flags.trace.empty()) files.push_back({"--trace", flags.trace});
+  if (!flags.schedule.empty()) files.push_back({"--schedule", flags.schedule});
+  if (!flags.timeline.empty()) files.push_back({"--timeline", flags.timeline});
+  return files;
 }
 
 absl::Status CheckResultFiles(const SimulateFlags& flags,
@@ -169,13 +188,17 @@ absl::Status WriteResultFiles(const SimulateFlags& flags,
       return AddSchedule(flags.schedule, only, files);
     }));
   }
+  if (!flags.timeline.empty()) {
+    OPTIMUS_RETURN_IF_ERROR(CatchOutOfMemory(flags.timeline, "writing the timeline", [&] {
+      return AddTimeline(flags.timeline, only, files);
+    }));
+  }
   return files.Commit();
 }
 
 std::string WrittenText(const SimulateFlags& flags) {
   std::vector<std::string> written;
-  if (!flags.trace.empty()) written.push_back(flags.trace);
-  if (!flags.schedule.empty()) written.push_back(flags.schedule);
+  for (const NamedFile& file : NamedOutputs(flags)) written.push_back(file.path);
   if (!flags.out.empty()) {
     written.push_back(
         absl::StrCat("result, table, trace and schedule of each experiment in ", flags.out));

@@ -1,5 +1,6 @@
 #pragma once
-// The files of --out, --trace and --schedule: which ones, and writing all of them or none.
+// The files of --out, --trace, --schedule and --timeline: which ones, and writing all of them or
+// none.
 
 #include <string>
 #include <vector>
@@ -14,6 +15,11 @@ namespace optimus::tools {
 
 // INVALID_ARGUMENT where --schedule=`path` would not be read again as a schedule.
 absl::Status CheckScheduleName(const std::string& path);
+// The same for --timeline=`path`.
+absl::Status CheckTimelineName(const std::string& path);
+
+// The flags that name one file each, with the file; those that were not given are left out.
+std::vector<NamedFile> NamedOutputs(const SimulateFlags& flags);
 
 // Before any simulation: refuses names that collide or are too long, folders in the way, and files
 // that are also read or written twice.

@@ -31,6 +31,16 @@ absl::StatusOr<std::optional<step::Optimus::Scheduler>> ParseScheduler(const std
       absl::StrCat("--scheduler=", text, ": is none of ", kSchedulers));
 }
 
+void AddProfileFlag(CLI::App& command, std::string& profile) {
+  command
+      .add_option(
+          "--profile", profile,
+          "Hardware profile, a name or a textproto (as optimus profile writes it): takes the "
+          "place of the experiment's hardware.profile; a schedule file needs it")
+      ->check(NotEmpty)
+      ->type_name("NAME");
+}
+
 void AddNoInterferenceFlag(CLI::App& command, bool& no_interference) {
   command.add_flag("--no-interference", no_interference,
                    "Kernels and collectives that run at the same time do not slow each other, "

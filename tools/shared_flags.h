@@ -17,6 +17,9 @@ void AddSchedulerFlag(CLI::App& command, std::string& scheduler);
 // Absent for an empty text: the flag was not given.
 absl::StatusOr<std::optional<step::Optimus::Scheduler>> ParseScheduler(const std::string& text);
 
+// A hardware profile: of schedule files, and of experiments instead of their own.
+void AddProfileFlag(CLI::App& command, std::string& profile);
+
 void AddNoInterferenceFlag(CLI::App& command, bool& no_interference);
 
 }  // namespace optimus::tools

@@ -27,35 +27,31 @@ absl::Status NamesOneFile(const std::string& flag, const std::string& what) {
       what, " of each"));
 }
 
-absl::Status CheckScheduleFlags(const SimulateFlags& flags) {
-  if (!flags.profile.empty() &&
-      std::none_of(flags.files.begin(), flags.files.end(), IsScheduleFile)) {
+// Flags that name one file.
+absl::Status CheckFileFlags(const SimulateFlags& flags) {
+  const bool several = flags.files.size() > 1;
+  if (several && !flags.trace.empty()) return NamesOneFile("--trace", "a trace");
+  if (several && !flags.schedule.empty()) return NamesOneFile("--schedule", "the schedule");
+  if (several && !flags.timeline.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--profile is for schedule files, whose names end in ", kScheduleEndings, "; ",
-                     flags.files.front(),
-                     " is taken for an experiment, which names its profile in hardware.profile"));
+        "--timeline names one file, but there are several experiments; simulate one at a time");
   }
-  return flags.schedule.empty() ? absl::OkStatus() : CheckScheduleName(flags.schedule);
+  if (!flags.schedule.empty()) OPTIMUS_RETURN_IF_ERROR(CheckScheduleName(flags.schedule));
+  if (!flags.timeline.empty()) OPTIMUS_RETURN_IF_ERROR(CheckTimelineName(flags.timeline));
+  for (const NamedFile& file : NamedOutputs(flags)) {
+    OPTIMUS_RETURN_IF_ERROR(CheckWritableFile(file.origin, file.path));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckFlags(const SimulateFlags& flags) {
-  if (flags.files.size() > 1 && !flags.trace.empty()) return NamesOneFile("--trace", "a trace");
-  if (flags.files.size() > 1 && !flags.schedule.empty()) {
-    return NamesOneFile("--schedule", "the schedule");
-  }
   if (!sim::ParseFidelity(flags.fidelity).ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--fidelity=", flags.fidelity, ": is none of ", kFidelities));
   }
   OPTIMUS_RETURN_IF_ERROR(ParseScheduler(flags.scheduler).status());
-  OPTIMUS_RETURN_IF_ERROR(CheckScheduleFlags(flags));
   // What needs no experiment is said before the first is read.
-  if (!flags.trace.empty()) {
-    OPTIMUS_RETURN_IF_ERROR(CheckWritableFile("--trace", flags.trace));
-  }
-  if (!flags.schedule.empty()) {
-    OPTIMUS_RETURN_IF_ERROR(CheckWritableFile("--schedule", flags.schedule));
-  }
+  OPTIMUS_RETURN_IF_ERROR(CheckFileFlags(flags));
   if (!flags.out.empty()) OPTIMUS_RETURN_IF_ERROR(CheckWritableDirectory("--out", flags.out));
   return absl::OkStatus();
 }
@@ -67,7 +63,7 @@ absl::StatusOr<std::vector<Simulation>> PrepareAll(const SimulateFlags& flags, P
   options.no_interference = flags.no_interference;
   options.profile = flags.profile;
   options.require_fit = flags.require_fit;
-  options.record_spans = !flags.trace.empty() || !flags.out.empty();
+  options.record_spans = !flags.trace.empty() || !flags.timeline.empty() || !flags.out.empty();
   std::vector<Simulation> simulations;
   for (const std::string& file : flags.files) {
     progress.Show(absl::StrCat("building ", file));
@@ -116,8 +112,8 @@ CLI::App* AddSimulateCommand(CLI::App& app, SimulateFlags& flags) {
   command
       ->add_option(
           "FILE", flags.files,
-          "An experiment (textproto), or a schedule (*.schedule.pb, *.schedule.textproto) with "
-          "--profile")
+          "An experiment (textproto), or a schedule (*.schedule.pb, *.schedule.textproto), which "
+          "needs --profile")
       ->required()
       ->check(NotEmpty)
       ->type_name("");
@@ -127,11 +123,7 @@ CLI::App* AddSimulateCommand(CLI::App& app, SimulateFlags& flags) {
                    "tensor-parallel group), gpu (every GPU), auto (the cheapest that is exact)")
       ->type_name(kFidelities)
       ->capture_default_str();
-  command
-      ->add_option("--profile", flags.profile,
-                   "Hardware profile for schedule files: a name or a textproto")
-      ->check(NotEmpty)
-      ->type_name("NAME");
+  AddProfileFlag(*command, flags.profile);
   AddSchedulerFlag(*command, flags.scheduler);
   AddNoInterferenceFlag(*command, flags.no_interference);
   command->add_flag("--json", flags.json, "Print the same figures as JSON");
@@ -146,6 +138,14 @@ CLI::App* AddSimulateCommand(CLI::App& app, SimulateFlags& flags) {
                    ".schedule.textproto (text)")
       ->check(NotEmpty)
       ->type_name("FILE.schedule.pb");
+  command
+      ->add_option(
+          "--timeline", flags.timeline,
+          "Write the timeline: step, where every GPU's time goes, and when every operation "
+          "of one replica ran; the name ends in .timeline.pb (binary) or "
+          ".timeline.textproto (text)")
+      ->check(NotEmpty)
+      ->type_name("FILE.timeline.pb");
   command
       ->add_option(
           "--out", flags.out,

@@ -16,6 +16,7 @@ struct SimulateFlags {
   std::string trace;
   std::string out;
   std::string schedule;
+  std::string timeline;
   std::string scheduler;
   bool no_interference = false;
   bool json = false;

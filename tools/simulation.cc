@@ -94,10 +94,42 @@ absl::Status CheckFileIsOptimus(const std::string& path) {
   return CheckIsOptimus(experiment);
 }
 
+absl::StatusOr<hw::HardwareProfile> LoadFlagProfile(const std::string& profile) {
+  absl::StatusOr<hw::HardwareProfile> loaded = hw::LoadProfile(profile);
+  if (loaded.ok()) return loaded;
+  return absl::Status(loaded.status().code(),
+                      absl::StrCat("--profile: ", loaded.status().message()));
+}
+
+// A profile that was measured on few GPUs has nodes of few: tensor-parallel groups that are larger
+// would go over its network, which nobody measured for them.
+absl::Status CheckMeasuredNodes(const step::Experiment& experiment,
+                                const hw::HardwareProfile& profile) {
+  const int tensor_parallel = experiment.plan().tensor_parallel();
+  const double node = profile.gpus_per_node().value();
+  if (profile.measured_on().empty() || tensor_parallel <= node) return absl::OkStatus();
+  const auto& transfers = profile.measured_transfers();
+  if (std::any_of(transfers.begin(), transfers.end(), [&](const hw::MeasuredTransfer& transfer) {
+        return transfer.between_nodes() && transfer.ranks() == tensor_parallel &&
+               transfer.kind() != hw::MeasuredTransfer::SEND;
+      })) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "hardware.profile: ", profile.name(), " was measured with ", node,
+      " GPUs a node, which tensor-parallel groups of ", tensor_parallel,
+      " do not fit into; hint: measure it with as many, or set its gpus_per_node and nvlink by "
+      "hand"));
+}
+
 }  // namespace
 
 bool IsScheduleFile(const std::string& path) {
   return absl::EndsWith(path, ".schedule.pb") || absl::EndsWith(path, ".schedule.textproto");
+}
+
+bool IsTimelineFile(const std::string& path) {
+  return absl::EndsWith(path, ".timeline.pb") || absl::EndsWith(path, ".timeline.textproto");
 }
 
 absl::Status Simulation::BuildStep(step::Experiment experiment, const SimulationOptions& options) {
@@ -135,12 +167,16 @@ absl::Status Simulation::BuildStep(step::Experiment experiment, const Simulation
 
 absl::Status Simulation::PrepareExperiment(const std::string& path,
                                            const SimulationOptions& options) {
-  absl::StatusOr<step::Experiment> loaded = step::LoadExperiment(path);
+  if (!options.profile.empty()) {
+    OPTIMUS_RETURN_IF_ERROR(LoadFlagProfile(options.profile).status());
+  }
+  absl::StatusOr<step::Experiment> loaded = step::LoadExperiment(path, options.profile);
   if (options.must_be_optimus) {
     OPTIMUS_RETURN_IF_ERROR(loaded.ok() ? CheckIsOptimus(*loaded) : CheckFileIsOptimus(path));
   }
   OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment experiment, std::move(loaded));
   OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(experiment));
+  OPTIMUS_RETURN_IF_ERROR(CheckMeasuredNodes(experiment, profile));
   costs_ = std::make_unique<hw::ProfileCostModel>(std::move(profile));
   OPTIMUS_RETURN_IF_ERROR(BuildStep(experiment, options));
   name_ = step_.experiment.name().empty() ? Stem(path) : step_.experiment.name();
@@ -154,7 +190,7 @@ absl::Status Simulation::PrepareSchedule(const std::string& path, const std::str
         path, ": a schedule file names no hardware; give --profile=NAME (h100-80gb, ...)"));
   }
   OPTIMUS_ASSIGN_OR_RETURN(step_.schedule, ir::ReadSchedule(path));
-  OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile loaded, hw::LoadProfile(profile));
+  OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile loaded, LoadFlagProfile(profile));
   costs_ = std::make_unique<hw::ProfileCostModel>(std::move(loaded));
   name_ = step_.schedule.name.empty() ? Stem(path) : step_.schedule.name;
   step_.schedule.name = name_;

@@ -22,7 +22,7 @@ struct SimulationOptions {
   bool exhaustive = false;                            // OPTIMUS: all splits
   bool must_be_optimus = false;                       // refuse every other strategy
   bool no_interference = false;
-  std::string profile;  // for schedule files only; an experiment names its own
+  std::string profile;  // of schedule files; of an experiment, instead of its own
   bool require_fit = false;
   bool record_spans = false;
 };
@@ -30,6 +30,9 @@ struct SimulationOptions {
 // "*.schedule.pb" and "*.schedule.textproto" hold a Schedule, every other file an Experiment.
 inline constexpr char kScheduleEndings[] = ".schedule.pb or .schedule.textproto";
 bool IsScheduleFile(const std::string& path);
+// "*.timeline.pb" and "*.timeline.textproto" hold a Timeline.
+inline constexpr char kTimelineEndings[] = ".timeline.pb or .timeline.textproto";
+bool IsTimelineFile(const std::string& path);
 
 class Simulation {
  public:

@@ -91,6 +91,10 @@ absl::Status WriteTimeline(const std::string& path, const Timeline& timeline) {
   return Write(path, ToProto(timeline));
 }
 
+absl::StatusOr<std::string> EncodeTimeline(const std::string& path, const Timeline& timeline) {
+  return Encode(path, ToProto(timeline));
+}
+
 absl::StatusOr<Timeline> ReadTimeline(const std::string& path) {
   return Read<Timeline, proto::Timeline>(path);
 }

@@ -27,8 +27,9 @@ absl::StatusOr<Timeline> FromProto(const proto::Timeline& message);
 // .textproto. Written whole or not at all. A binary file that is cut short, or goes on behind its
 // end, is refused. Errors name the file.
 absl::Status WriteSchedule(const std::string& path, const Schedule& schedule);
-// What WriteSchedule writes to `path`, for those who write several files at once.
+// What WriteSchedule and WriteTimeline write to `path`, for those who write several files at once.
 absl::StatusOr<std::string> EncodeSchedule(const std::string& path, const Schedule& schedule);
+absl::StatusOr<std::string> EncodeTimeline(const std::string& path, const Timeline& timeline);
 absl::StatusOr<Schedule> ReadSchedule(const std::string& path);
 absl::Status WriteTimeline(const std::string& path, const Timeline& timeline);
 absl::StatusOr<Timeline> ReadTimeline(const std::string& path);

@@ -62,10 +62,11 @@ absl::Status Check(Experiment& experiment) {
 
 }  // namespace
 
-absl::StatusOr<Experiment> LoadExperiment(const std::string& path) {
+absl::StatusOr<Experiment> LoadExperiment(const std::string& path, const std::string& profile) {
   Experiment experiment;
   OPTIMUS_RETURN_IF_ERROR(ReadTextProto(path, experiment));
   ResolvePaths(path, experiment);
+  if (!profile.empty()) experiment.mutable_hardware()->set_profile(profile);
   if (absl::Status status = Check(experiment); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", std::string(status.message())));
   }

@@ -17,6 +17,11 @@ std::int64_t UnZigZag(std::uint64_t value) {
   return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
 }
 
+// Broken bytes may hold any numbers: they wrap around.
+std::int64_t Sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
 void Append(std::int64_t difference, std::string& out) {
   std::uint64_t value = ZigZag(difference);
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
@@ -66,8 +71,8 @@ absl::StatusOr<std::vector<OperationTime>> DecodeTimes(const std::string& bytes,
     const std::optional<std::int64_t> length = reader.Next();
     if (!begin.has_value() || !length.has_value()) break;
     OperationTime time;
-    time.begin_ns = previous + *begin;
-    time.end_ns = time.begin_ns + *length;
+    time.begin_ns = Sum(previous, *begin);
+    time.end_ns = Sum(time.begin_ns, *length);
     times.push_back(time);
     previous = time.begin_ns;
   }

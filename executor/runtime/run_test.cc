@@ -1,0 +1,125 @@
+#include "executor/runtime/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "executor/runtime/testing.h"
+#include "executor/runtime/times_codec.h"
+#include "schedule/ir/testing.h"
+
+namespace optimus::executor {
+namespace {
+
+using testing::Cluster;
+using testing::FakeRank;
+using testing::GiveUp;
+using testing::OnAllRanks;
+
+// Notes in which steps kernels ran.
+class NotingWorkload : public Workload {
+ public:
+  absl::Status Begin(int step) override {
+    steps.push_back(step);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::function<absl::Status()>> Kernel(std::uint32_t /*operation*/) override {
+    return [] { return absl::OkStatus(); };
+  }
+  absl::StatusOr<Payload> Data(std::uint32_t /*operation*/) override { return Payload(); }
+  std::vector<int> steps;
+};
+
+TEST(RunTest, GathersTheMeasuredStepsOfAllRanksAtRankZero) {
+  const ir::Schedule schedule = ir::testing::OneForwardOneBackward(3, 4, 10, 20, 5);
+  Cluster cluster(3);
+  std::vector<RunResult> results(3);
+  std::vector<NotingWorkload> workloads(3);
+  const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
+    const int rank = its.world.rank();
+    absl::StatusOr<std::unique_ptr<Runtime>> runtime =
+        Runtime::Create(schedule, its.world, its.device, its.ranks, &workloads[rank]);
+    if (!runtime.ok()) return runtime.status();
+    const RunOptions options{.warm_up = 1, .steps = 3, .first_step = 5};
+    absl::StatusOr<RunResult> result = executor::Run(**runtime, its.world, options, GiveUp());
+    if (result.ok()) results[rank] = *std::move(result);
+    return result.status();
+  });
+  for (const absl::Status& status : statuses) ASSERT_TRUE(status.ok()) << status;
+  for (const NotingWorkload& workload : workloads) {
+    EXPECT_THAT(workload.steps, ::testing::ElementsAre(5, 6, 7, 8));
+  }
+  EXPECT_TRUE(results[1].steps.empty());
+  EXPECT_TRUE(results[2].times.empty());
+  const RunResult& result = results[0];
+  EXPECT_THAT(result.ranks, ::testing::ElementsAre(0, 1, 2));
+  ASSERT_EQ(result.steps.size(), 3);
+  ASSERT_EQ(result.times.size(), 3);
+  std::int64_t previous_end = 0;
+  for (std::size_t step = 0; step < 3; ++step) {
+    std::int64_t begin = std::numeric_limits<std::int64_t>::max();
+    std::int64_t end = 0;
+    ASSERT_EQ(result.times[step].size(), 3);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      ASSERT_EQ(result.times[step][rank].size(), schedule.programs[rank].operations.size());
+      for (const OperationTime& time : result.times[step][rank]) {
+        begin = std::min(begin, time.begin_ns);
+        end = std::max(end, time.end_ns);
+      }
+    }
+    EXPECT_EQ(result.steps[step], Picoseconds((end - begin) * 1000));
+    EXPECT_GT(begin, previous_end);  // a barrier lies between steps
+    previous_end = end;
+  }
+}
+
+TEST(RunTest, MedianStepIsTheLowerOfTwo) {
+  auto median = [](std::vector<std::int64_t> lengths) {
+    std::vector<Picoseconds> steps;
+    for (const std::int64_t length : lengths) steps.emplace_back(length);
+    return MedianStep(steps);
+  };
+  EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(median({7}), 0);
+  EXPECT_EQ(median({9, 4}), 1);
+  EXPECT_EQ(median({9, 4, 6}), 2);
+  EXPECT_EQ(median({9, 4, 6, 5}), 3);
+  EXPECT_EQ(median({5, 5, 5}), 1);
+}
+
+TEST(TimesCodecTest, BringsBackWhatItWasGiven) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<OperationTime> times(random() % 40);
+    for (OperationTime& time : times) {
+      const int shift = static_cast<int>(random() % 62);
+      time.begin_ns = static_cast<std::int64_t>(random() >> (1 + shift));
+      time.end_ns = time.begin_ns + static_cast<std::int64_t>(random() % 5000) - 100;
+    }
+    const std::string bytes = EncodeTimes(times);
+    const absl::StatusOr<std::vector<OperationTime>> decoded = DecodeTimes(bytes, times.size());
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      EXPECT_EQ((*decoded)[i].begin_ns, times[i].begin_ns);
+      EXPECT_EQ((*decoded)[i].end_ns, times[i].end_ns);
+    }
+    EXPECT_TRUE(absl::IsDataLoss(DecodeTimes(bytes, times.size() + 1).status()));
+    if (times.empty()) continue;
+    EXPECT_TRUE(absl::IsDataLoss(DecodeTimes(bytes, times.size() - 1).status()));
+    const std::string cut = bytes.substr(0, bytes.size() - 1);
+    EXPECT_TRUE(absl::IsDataLoss(DecodeTimes(cut, times.size()).status()));
+  }
+}
+
+TEST(TimesCodecTest, TakesFewBytesAnOperation) {
+  std::vector<OperationTime> times;
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    times.push_back({1'000'000'000'000 + 50'000 * i, 1'000'000'000'000 + 50'000 * i + 45'000});
+  }
+  EXPECT_LE(EncodeTimes(times).size(), 6 * times.size() + 8);
+}
+
+}  // namespace
+}  // namespace optimus::executor

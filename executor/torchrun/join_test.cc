@@ -1,0 +1,101 @@
+#include "executor/torchrun/join.h"
+
+#include <string>
+#include <vector>
+
+#include "executor/torchrun/testing_processes.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optimus::executor {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Seconds(60);
+constexpr absl::Duration kShort = absl::Milliseconds(500);
+
+// 0 where `text` has `part`; else prints the text, so that a failing test says why.
+int Has(const absl::Status& status, const std::string& part) {
+  const std::string text(status.message());
+  if (text.find(part) != std::string::npos) return 0;
+  fprintf(stderr, "expected '%s' in '%s'\n", part.c_str(), text.c_str());
+  return 1;
+}
+
+TEST(ListRanks, IsShort) {
+  EXPECT_EQ(ListRanks({4}), "rank 4");
+  EXPECT_EQ(ListRanks({1, 2}), "ranks 1, 2");
+  EXPECT_EQ(ListRanks({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
+}
+
+TEST(JoinRanks, AllFindEachOther) {
+  const int port = FreePort();
+  const auto codes = RunProcesses(5, [port](int rank) {
+    const auto joined = JoinRanks(RankOf(rank, 5, port), kLong);
+    if (!joined.ok()) return 1;
+    if (joined->hosts[0] != HostName() || joined->machine_of_rank_0 != ThisMachine()) return 2;
+    return joined->connections.size() == (rank == 0 ? 5U : 1U) ? 0 : 3;
+  });
+  EXPECT_THAT(codes, Each(0));
+}
+
+TEST(JoinRanks, ThoseThatDoNotComeAreNamed) {
+  const int port = FreePort();
+  const auto codes = RunProcesses(2, [port](int rank) {
+    const auto joined = JoinRanks(RankOf(rank, 4, port), rank == 0 ? absl::Seconds(2) : kLong);
+    return Has(joined.status(), "ranks 2, 3 did not come to rank 0");
+  });
+  EXPECT_THAT(codes, Each(0));
+}
+
+TEST(JoinRanks, NoRank0IsSaid) {
+  const int port = FreePort();
+  const auto joined = JoinRanks(RankOf(1, 2, port), kShort);
+  EXPECT_EQ(joined.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(joined.status().message()),
+              HasSubstr("rank 1 cannot join rank 0 at 127.0.0.1:" + std::to_string(port)));
+}
+
+TEST(JoinRanks, TurnsAwayOtherJobsAndWorldsAndTwins) {
+  const int port = FreePort();
+  const auto codes = RunProcesses(5, [port](int process) {
+    TorchrunEnvironment environment = RankOf(process, 2, port);
+    if (process == 2) environment = RankOf(1, 3, port);
+    if (process == 3) environment = RankOf(1, 2, port);
+    if (process == 3) environment.job = "another";
+    if (process == 4) {  // not one of ours at all
+      for (int i = 0; i < 100; ++i) {
+        const auto socket = ConnectOnce("127.0.0.1", port);
+        if (socket.ok()) {
+          const std::string request = "GET / HTTP/1.1\r\n\r\n";
+          const bool sent = write(*socket, request.data(), request.size()) > 0;
+          close(*socket);
+          return sent ? 0 : 1;
+        }
+        usleep(20000);
+      }
+      return 2;
+    }
+    if (process == 1) usleep(700000);  // the others come first
+    const auto joined = JoinRanks(environment, process < 2 ? kLong : absl::Seconds(5));
+    if (process == 2) return Has(joined.status(), "rank 0 has WORLD_SIZE 2, this is rank 1 of 3");
+    if (process == 3) return Has(joined.status(), "rank 0 belongs to job ''");
+    return joined.ok() ? 0 : 1;
+  });
+  EXPECT_THAT(codes, ElementsAre(0, 0, 0, 0, 0));
+}
+
+TEST(JoinRanks, ATakenPortIsSaid) {
+  const auto listening = Listen(0);
+  ASSERT_TRUE(listening.ok());
+  const auto joined = JoinRanks(RankOf(0, 2, PortOf(*listening)), kShort);
+  EXPECT_EQ(joined.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(joined.status().message()), HasSubstr("set OPTIMUS_PORT"));
+  close(*listening);
+}
+
+}  // namespace
+}  // namespace optimus::executor

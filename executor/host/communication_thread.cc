@@ -1,5 +1,7 @@
 #include "executor/host/communication_thread.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -7,6 +9,12 @@
 #include "base/status_macros.h"
 
 namespace optimus::executor {
+
+CommunicationThread::CommunicationThread(StepState& state)
+    : state_(state),
+      poll_idle_ns_(absl::ToInt64Nanoseconds(state.options.poll_idle)),
+      poll_busy_ns_(absl::ToInt64Nanoseconds(state.options.poll_busy)),
+      poll_in_kernel_ns_(absl::ToInt64Nanoseconds(state.options.poll_in_kernel)) {}
 
 void CommunicationThread::Run() {
   WakeExactly();
@@ -46,6 +54,7 @@ void CommunicationThread::Progress() {
 }
 
 void CommunicationThread::RunStep() {
+  const std::lock_guard lock(rounds_mutex_);
   Reset();
   if (absl::Status error = Rounds(); !error.ok()) {
     state_.Fail(std::move(error));
@@ -77,28 +86,51 @@ void CommunicationThread::DropStep() {
   }
 }
 
-// Each round looks at every stream; as long as something ends it may let another stream go on.
 absl::Status CommunicationThread::Rounds() {
-  for (;;) {
-    bool ended = false;
-    for (Stream& stream : streams_) {
-      if (state_.given_up.load(std::memory_order_relaxed)) {
-        return absl::OkStatus();
-      }
-      OPTIMUS_ASSIGN_OR_RETURN(const bool some, Advance(stream));
-      ended |= some;
-    }
-    streams_.erase(std::remove_if(streams_.begin(), streams_.end(),
-                                  [](const Stream& stream) { return stream.done(); }),
-                   streams_.end());
-    if (streams_.empty()) {
-      return absl::OkStatus();
-    }
-    Progress();
+  while (!streams_.empty() && !state_.given_up.load(std::memory_order_seq_cst)) {
+    OPTIMUS_ASSIGN_OR_RETURN(const bool ended, Round());
     if (!ended) {
       Sleep(NextPause());
     }
   }
+  return absl::OkStatus();
+}
+
+// Looks at every stream. Whatever ends may let another stream go on: then another round is due.
+absl::StatusOr<bool> CommunicationThread::Round() {
+  bool ended = false;
+  for (Stream& stream : streams_) {
+    if (state_.given_up.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    OPTIMUS_ASSIGN_OR_RETURN(const bool some, Advance(stream));
+    ended |= some;
+  }
+  streams_.erase(std::remove_if(streams_.begin(), streams_.end(),
+                                [](const Stream& stream) { return stream.done(); }),
+                 streams_.end());
+  Progress();
+  return ended;
+}
+
+absl::Status CommunicationThread::HelpIfDue() {
+  if (state_.nap.load(std::memory_order_seq_cst) == Nap::kNone ||
+      NowNs() - state_.polled_ns.load(std::memory_order_relaxed) < poll_busy_ns_) {
+    return absl::OkStatus();
+  }
+  const std::unique_lock lock(rounds_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return absl::OkStatus();  // it is about to poll itself
+  }
+  bool ended = true;
+  while (ended && !streams_.empty()) {
+    OPTIMUS_ASSIGN_OR_RETURN(ended, Round());
+  }
+  state_.polled_ns.store(NowNs(), std::memory_order_relaxed);
+  if (streams_.empty() || NextPause().until_ns < sleeps_until_ns_) {
+    state_.communication.Wake();
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> CommunicationThread::Advance(Stream& stream) {
@@ -165,7 +197,6 @@ absl::StatusOr<bool> CommunicationThread::PollTask(Stream& stream) {
 }
 
 CommunicationThread::Pause CommunicationThread::NextPause() const {
-  const HostOptions& options = state_.options;
   const std::int64_t now_ns = NowNs();
   Pause pause;
   bool polls = false;
@@ -179,32 +210,40 @@ CommunicationThread::Pause CommunicationThread::NextPause() const {
       polls = true;
     }
   }
-  const std::int64_t often_ns = now_ns + absl::ToInt64Nanoseconds(options.poll_idle);
-  const std::int64_t seldom_ns = now_ns + absl::ToInt64Nanoseconds(options.poll_busy);
   if (polls && state_.compute_idle.load(std::memory_order_seq_cst)) {
-    pause.until_ns = std::min(pause.until_ns, often_ns);
+    pause.yields = poll_idle_ns_ <= 0;
+    pause.until_ns = std::min(pause.until_ns, now_ns + poll_idle_ns_);
   } else if (polls || state_.has_progress.load(std::memory_order_relaxed)) {
-    pause.seldom = polls && seldom_ns < pause.until_ns;
-    pause.until_ns = std::min(pause.until_ns, seldom_ns);
+    pause.nap = polls ? Nap::kImpatient : Nap::kHelp;
+    pause.until_ns = std::min(pause.until_ns, now_ns + poll_in_kernel_ns_);
   }
   return pause;
 }
 
+// With rounds_mutex_, which is free while this thread sleeps.
 void CommunicationThread::Sleep(const Pause& pause) {
-  state_.polls_seldom.store(pause.seldom, std::memory_order_seq_cst);
+  if (pause.yields) {
+    sched_yield();
+    return;
+  }
+  sleeps_until_ns_ = pause.until_ns;
+  state_.polled_ns.store(NowNs(), std::memory_order_relaxed);
+  state_.nap.store(pause.nap, std::memory_order_seq_cst);
   state_.communication.Prepare();
   if (MustNotSleep(pause)) {
     state_.communication.Cancel();
   } else {
+    rounds_mutex_.unlock();
     state_.communication.SleepUntil(pause.until_ns);
+    rounds_mutex_.lock();
   }
-  state_.polls_seldom.store(false, std::memory_order_relaxed);
+  state_.nap.store(Nap::kNone, std::memory_order_seq_cst);
 }
 
 // Looks once more at all that would have woken this thread.
 bool CommunicationThread::MustNotSleep(const Pause& pause) const {
   if (state_.given_up.load(std::memory_order_seq_cst) ||
-      (pause.seldom && state_.compute_idle.load(std::memory_order_seq_cst))) {
+      (pause.nap == Nap::kImpatient && state_.compute_idle.load(std::memory_order_seq_cst))) {
     return true;
   }
   return std::any_of(streams_.begin(), streams_.end(), [this](const Stream& stream) {

@@ -2,6 +2,7 @@
 // The thread that runs all streams of a HostDevice but the compute stream, side by side.
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,9 +13,12 @@ namespace optimus::executor {
 
 class CommunicationThread {
  public:
-  explicit CommunicationThread(StepState& state) : state_(state) {}
+  explicit CommunicationThread(StepState& state);
   // Until StepState::quit.
   void Run();
+  // For the compute thread, between kernels: if polling is due and this thread sleeps, does a round
+  // in its place.
+  absl::Status HelpIfDue();
 
  private:
   struct Stream : StreamCursor {
@@ -27,6 +31,7 @@ class CommunicationThread {
   void RunStep();
   void Reset();
   absl::Status Rounds();
+  absl::StatusOr<bool> Round();  // true: something has ended
   void Progress();
   absl::StatusOr<bool> Advance(Stream& stream);  // true: something has ended
   bool WaitIsOver(Stream& stream);
@@ -37,14 +42,19 @@ class CommunicationThread {
   // What the next sleep is like.
   struct Pause {
     std::int64_t until_ns = kForeverNs;
-    bool seldom = false;  // it would be shorter if the compute thread were idle
+    Nap nap = Nap::kNone;
+    bool yields = false;  // it does not sleep, but lets others run
   };
   Pause NextPause() const;
   void Sleep(const Pause& pause);
   bool MustNotSleep(const Pause& pause) const;
 
   StepState& state_;
+  const std::int64_t poll_idle_ns_, poll_busy_ns_, poll_in_kernel_ns_;
+  // Held by this thread within a step, unless it sleeps; then the compute thread may have it.
+  std::mutex rounds_mutex_;
   std::vector<Stream> streams_;  // those that are not done, by stream
+  std::int64_t sleeps_until_ns_ = 0;
 };
 
 }  // namespace optimus::executor

@@ -34,14 +34,13 @@ bool ComputeThread::WaitForStep(std::uint32_t seen) {
     state_.compute.SleepUntil(kForeverNs);
   }
   state_.compute.Cancel();
-  state_.compute_idle.store(false, std::memory_order_seq_cst);
   return true;
 }
 
 // The communication thread may now poll more often.
 void ComputeThread::GoIdle() {
   state_.compute_idle.store(true, std::memory_order_seq_cst);
-  if (state_.polls_seldom.load(std::memory_order_seq_cst)) {
+  if (state_.nap.load(std::memory_order_seq_cst) == Nap::kImpatient) {
     state_.communication.Wake();
   }
 }
@@ -80,7 +79,7 @@ absl::Status ComputeThread::Work(StreamCursor& cursor, const Command& command) {
     end_ns = NowNs();
   }
   cursor.ready_ns = std::max(cursor.ready_ns, end_ns);
-  return absl::OkStatus();
+  return communication_.HelpIfDue();
 }
 
 void ComputeThread::WaitFor(Event event) {

@@ -1,9 +1,12 @@
 #pragma once
 // The thread that runs the compute stream of a HostDevice.
 
+#include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "executor/host/communication_thread.h"
 #include "executor/host/step_state.h"
 
 namespace optimus::executor {
@@ -13,8 +16,9 @@ class ComputeThread {
   // Runs a kernel and returns its nominal end (HostDevice::RunKernel).
   using RunKernel = std::function<absl::StatusOr<std::int64_t>(const Kernel&, std::int64_t)>;
 
-  ComputeThread(StepState& state, RunKernel run_kernel)
-      : state_(state), run_kernel_(std::move(run_kernel)) {}
+  // `communication` is polled between kernels.
+  ComputeThread(StepState& state, CommunicationThread& communication, RunKernel run_kernel)
+      : state_(state), communication_(communication), run_kernel_(std::move(run_kernel)) {}
   // Until StepState::quit.
   void Run();
   // On this thread, within a kernel. False: the step was given up before that moment.
@@ -30,6 +34,7 @@ class ComputeThread {
   bool stopping() const { return state_.given_up.load(std::memory_order_seq_cst); }
 
   StepState& state_;
+  CommunicationThread& communication_;
   const RunKernel run_kernel_;
 };
 

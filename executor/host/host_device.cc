@@ -43,8 +43,8 @@ class HostDevice::Impl {
  public:
   Impl(const HostOptions& options, ComputeThread::RunKernel run_kernel)
       : state_(options),
-        compute_(state_, std::move(run_kernel)),
         communication_(state_),
+        compute_(state_, communication_, std::move(run_kernel)),
         compute_thread_([this] { compute_.Run(); }),
         communication_thread_([this] { communication_.Run(); }) {
     pinned_ = Pin(compute_thread_, options.core);
@@ -92,8 +92,8 @@ class HostDevice::Impl {
   void ClearQueues();
 
   StepState state_;
-  ComputeThread compute_;
   CommunicationThread communication_;
+  ComputeThread compute_;
   Phase phase_ = Phase::kIdle;
   absl::Status pinned_;
   absl::Status misuse_;                 // of calls that cannot return an error; for Start
@@ -196,6 +196,7 @@ absl::Status HostDevice::Impl::Start() {
   OPTIMUS_RETURN_IF_ERROR(misuse_);
   phase_ = Phase::kStarted;
   state_.start_ns = NowNs();
+  state_.compute_idle.store(false, std::memory_order_seq_cst);
   state_.running.store(2, std::memory_order_seq_cst);
   state_.started.fetch_add(1, std::memory_order_seq_cst);
   state_.compute.Wake();

@@ -4,8 +4,8 @@
 // tasks. A waiting thread leaves its core to others:
 //   - the compute thread sleeps until the event that it needs is set;
 //   - the communication thread sleeps while nothing is in flight; while something is, it polls:
-//     often where the compute thread is idle, seldom where it computes, and not before the moment
-//     that a task names.
+//     often where the compute thread is idle, seldom where it computes (the compute thread itself
+//     polls between kernels), and not before the moment that a task names.
 // So a rank can be pinned to one core, and 64 ranks can share two.
 //
 // Two clocks: events record the moment they really happened (TimeNs). Beside it every operation has
@@ -32,7 +32,8 @@ std::int64_t NowNs();
 // returns at once if it is past.
 void SleepUntilNs(std::int64_t time_ns);
 
-// The communication of one operation, on the communication thread.
+// The communication of one operation. Its calls come from the communication thread, or from the
+// compute thread between two kernels; one at a time, over all tasks of a device.
 class HostTask {
  public:
   virtual ~HostTask() = default;
@@ -46,10 +47,15 @@ class HostTask {
 
 struct HostOptions {
   int core = -1;  // both threads are pinned to this CPU; -1: they are not
-  // How often the communication thread polls what is in flight: while the compute thread is idle,
-  // and while it computes.
+  // How often what is in flight is polled:
+  //   - while the compute thread is idle; 0: all the time, but it yields the core in between;
+  //   - while it computes: after a kernel, by the compute thread itself, where the last poll is so
+  //     long ago. That costs no switch of threads;
+  //   - within a long kernel, by the communication thread. That costs a timer and two switches, 20
+  //     us on a virtual machine.
   absl::Duration poll_idle = absl::Microseconds(5);
   absl::Duration poll_busy = absl::Microseconds(200);
+  absl::Duration poll_in_kernel = absl::Milliseconds(2);
   // How often SetProgress' hook is called between steps.
   absl::Duration poll_between_steps = absl::Milliseconds(5);
 };
@@ -85,8 +91,8 @@ class HostDevice : public Device {
   // For communicators: any stream but kCompute. The task is destroyed on some thread once it has
   // ended, or when the step is given up.
   absl::Status Enqueue(ir::Stream stream, std::unique_ptr<HostTask> task);
-  // The communication thread calls it on every round of polling, between steps as well (progress of
-  // a library that has none of its own). Between steps only; once it has returned, the hook that
+  // Called on every round of polling, by the thread that polls, and between steps as well (progress
+  // of a library that has none of its own). Between steps only; once it has returned, the hook that
   // was set before is not called any more.
   void SetProgress(std::function<void()> progress);
   // Gives up a step that has not ended (its error is CANCELLED) and waits until both threads have

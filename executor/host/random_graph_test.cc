@@ -201,6 +201,7 @@ void RunSeed(std::uint32_t seed, const HostOptions& options) {
 TEST(RandomGraph, EqualsTheTwin) {
   HostOptions options;
   options.poll_busy = absl::Microseconds(20);
+  options.poll_in_kernel = absl::Microseconds(30);
   for (std::uint32_t seed = 0; seed < 400; ++seed) RunSeed(seed, options);
 }
 
@@ -210,6 +211,12 @@ TEST(RandomGraph, EqualsTheTwinOnOneCore) {
   ASSERT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
   for (options.core = 0; !CPU_ISSET(options.core, &mine);) ++options.core;
   for (std::uint32_t seed = 1000; seed < 1200; ++seed) RunSeed(seed, options);
+}
+
+TEST(RandomGraph, EqualsTheTwinWhereThePollingThreadYields) {
+  HostOptions options;
+  options.poll_idle = absl::ZeroDuration();
+  for (std::uint32_t seed = 2000; seed < 2200; ++seed) RunSeed(seed, options);
 }
 
 // Given up at a random moment, by an error or by destruction: it never hangs.

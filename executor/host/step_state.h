@@ -14,6 +14,13 @@
 
 namespace optimus::executor {
 
+// The communication thread's sleep, as far as it concerns the compute thread.
+enum class Nap : std::uint8_t {
+  kNone,       // it is awake, or needs no help
+  kHelp,       // there is something that the compute thread may poll between kernels
+  kImpatient,  // the same, and it would poll more often if the compute thread were idle
+};
+
 struct StepState {
   explicit StepState(HostOptions host_options) : options(host_options) {}
 
@@ -27,12 +34,12 @@ struct StepState {
   Sleeper caller, compute, communication;
   // Steps that were started; a thread runs one when the number changes. Stored after the queues.
   std::atomic<std::uint32_t> started{0};
-  std::atomic<int> running{0};           // threads that have not left the step yet
-  std::atomic<bool> given_up{false};     // the step; for good
-  std::atomic<bool> quit{false};         // the threads are to end
-  std::atomic<bool> compute_idle{true};  // the compute thread sleeps or is about to
-  // The communication thread sleeps for as long as it may while the compute thread computes.
-  std::atomic<bool> polls_seldom{false};
+  std::atomic<int> running{0};             // threads that have not left the step yet
+  std::atomic<bool> given_up{false};       // the step; for good
+  std::atomic<bool> quit{false};           // the threads are to end
+  std::atomic<bool> compute_idle{true};    // the compute thread sleeps or is about to
+  std::atomic<Nap> nap{Nap::kNone};        // how the communication thread sleeps
+  std::atomic<std::int64_t> polled_ns{0};  // its last round of polling, or the compute thread's
 
   std::mutex progress_mutex;
   std::function<void()> progress;  // under progress_mutex

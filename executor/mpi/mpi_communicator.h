@@ -26,7 +26,7 @@ namespace optimus::executor {
 // The Communicator of all ranks of `world`, which must be an MpiWorld (else FAILED_PRECONDITION).
 // All ranks call it together. World and device must outlive it and what is split from it. `pacing`:
 // null for real transfers; else it outlives the communicator. One per device: it sets the device's
-// progress.
+// progress, and is destroyed after those that were split from it.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMpiCommunicator(World& world, HostDevice& device,
                                                                   Pacing* pacing = nullptr);
 

@@ -1,0 +1,100 @@
+// The small parts that need no other rank.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "executor/mpi/buffer_pool.h"
+#include "executor/mpi/clock.h"
+#include "executor/mpi/sum.h"
+#include "executor/mpi/wire.h"
+
+namespace optimus::executor {
+namespace {
+
+TEST(ClockOffsetTest, TakesTheQuickestRoundTrip) {
+  // The other clock is 1000 ahead. Ways of 40 and 60, of 5 and 5, of 500 and 10.
+  const std::vector<PingPong> rounds = {{100, 1140, 200}, {300, 1305, 310}, {400, 1900, 910}};
+  EXPECT_EQ(ClockOffsetNs(rounds), 1000);
+  EXPECT_EQ(ClockOffsetNs(absl::MakeConstSpan(rounds).first(1)), 990);
+}
+
+TEST(ClockOffsetTest, IsNeverWrongByMoreThanHalfTheQuickestRoundTrip) {
+  std::mt19937 random(5);
+  std::uniform_int_distribution<int> way(1, 1000);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::int64_t offset = way(random) * 1000 - 500'000;
+    std::vector<PingPong> rounds;
+    std::int64_t now = 0, quickest = 1 << 30;
+    for (int i = 0; i < 20; ++i) {
+      const std::int64_t there = way(random), back = way(random);
+      rounds.push_back({now, now + there + offset, now + there + back});
+      quickest = std::min(quickest, there + back);
+      now += there + back;
+    }
+    EXPECT_LE(std::abs(ClockOffsetNs(rounds) - offset), quickest / 2 + 1);
+  }
+}
+
+TEST(SumPartsTest, AddsInTheOrderOfTheParts) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> number(-1, 1);
+  for (const std::size_t parts : {1, 2, 3, 8}) {
+    for (const std::size_t floats : {0, 1, 2047, 2048, 2049, 10'000}) {
+      std::vector<std::vector<float>> data(parts, std::vector<float>(floats));
+      std::vector<const float*> pointers;
+      for (auto& part : data) {
+        for (float& each : part) each = number(random);
+        pointers.push_back(part.data());
+      }
+      std::vector<float> out(floats, -7);
+      SumParts(pointers, static_cast<std::int64_t>(floats), out.data());
+      for (std::size_t i = 0; i < floats; ++i) {
+        float sum = data[0][i];
+        for (std::size_t part = 1; part < parts; ++part) sum += data[part][i];
+        ASSERT_EQ(out[i], sum) << parts << " parts, at " << i;
+      }
+    }
+  }
+}
+
+TEST(BufferPoolTest, GivesTheSmallestThatIsLargeEnough) {
+  BufferPool pool;
+  BufferPool::Buffer small = pool.Take(10);
+  BufferPool::Buffer large = pool.Take(1'000'000);
+  EXPECT_GE(small.capacity, 10);
+  EXPECT_GE(large.capacity, 1'000'000);
+  for (std::int64_t i = 0; i < large.capacity; ++i) ASSERT_TRUE(std::isnormal(large.data()[i]));
+  float* const small_data = small.data();
+  float* const large_data = large.data();
+  pool.Return(std::move(large));
+  pool.Return(std::move(small));
+  BufferPool::Buffer first = pool.Take(5);
+  EXPECT_EQ(first.data(), small_data);
+  BufferPool::Buffer second = pool.Take(5);
+  EXPECT_EQ(second.data(), large_data);
+  EXPECT_NE(pool.Take(5).data(), nullptr);
+  EXPECT_EQ(pool.Take(0).data(), nullptr);
+}
+
+TEST(HeaderLineTest, NamesOperationKindAndSize) {
+  WireHeader header;
+  header.stamp.rank = 3;
+  header.stamp.operation = 17;
+  header.stamp.step = 4;
+  header.number = 12;
+  header.kind = static_cast<std::int32_t>(CollectiveKind::kAllGather);
+  header.floats = 1024;
+  EXPECT_EQ(HeaderLine(header, nullptr),
+            "rank 3: operation 17 of step 4 (all_gather 12 of 4096 bytes)");
+  const StampText text = [](const Stamp& stamp) { return "op " + std::to_string(stamp.operation); };
+  header.kind = kMessage;
+  EXPECT_EQ(HeaderLine(header, &text), "op 17 (message 12 of 4096 bytes)");
+  header.floats = kUnknownFloats;
+  EXPECT_EQ(HeaderLine(header, &text), "op 17 (message 12)");
+}
+
+}  // namespace
+}  // namespace optimus::executor

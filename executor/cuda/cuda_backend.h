@@ -28,8 +28,8 @@ struct CudaBackend {
 };
 
 // All ranks of `world` call it together, before any other use of CUDA in the process; all get the
-// same error. UNAVAILABLE: no GPU, a driver that is too old, a GPU this build has no code for, fewer
-// GPUs than ranks on a node, NCCL could not connect.
+// same error. UNAVAILABLE: no GPU, a driver that is too old, a GPU this build has no code for,
+// fewer GPUs than ranks on a node, NCCL could not connect.
 absl::StatusOr<CudaBackend> MakeCuda(World& world, const CudaOptions& options);
 
 // "CUDA 13.0, cuBLASLt, NCCL 2.28.9": what this build was made with.

@@ -1,9 +1,13 @@
 #include "tools/command_line.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
@@ -11,18 +15,18 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/stubs/logging.h"
+#include "tools/command.h"
 #include "tools/command_reference.h"
 #include "tools/exit_codes.h"
+#include "tools/launched.h"
 #include "tools/outputs.h"
-#include "tools/plan_command.h"
-#include "tools/reproduce_command.h"
-#include "tools/simulate_command.h"
 
 namespace optimus::tools {
 namespace {
 
 constexpr const char* kDescription =
-    "Optimus simulates the training of multi-modal language models on large GPU clusters.";
+    "Optimus simulates the training of multi-modal language models on large GPU clusters, and runs "
+    "the same schedules on real hardware.";
 constexpr const char* kFooter =
     "Exit codes: 0 success, 1 bad input, 2 a limit that was asked for is not met, 3 internal "
     "error.";
@@ -30,6 +34,13 @@ constexpr const char* kFooter =
 int Fail(const absl::Status& status) {
   std::fputs(ErrorLine(status).c_str(), stderr);
   return ExitCode(status);
+}
+
+// The innermost command that was named, and what it is called in full.
+const CLI::App& Innermost(const CLI::App& app, std::string& name) {
+  absl::StrAppend(&name, name.empty() ? "" : " ", app.get_name());
+  const auto subcommands = app.get_subcommands();
+  return subcommands.empty() ? app : Innermost(*subcommands.front(), name);
 }
 
 // An argument that no command knows, or nothing. CLI11 looks for missing arguments first, although
@@ -43,10 +54,8 @@ std::string UnknownFlag(const CLI::App& command) {
 
 // CLI11's words for wrong use, with a hint.
 absl::Status UsageError(const CLI::App& app, const CLI::ParseError& error) {
-  const auto subcommands = app.get_subcommands();
-  const CLI::App& command = subcommands.empty() ? app : *subcommands.front();
-  const std::string name =
-      subcommands.empty() ? app.get_name() : absl::StrCat(app.get_name(), " ", command.get_name());
+  std::string name;
+  const CLI::App& command = Innermost(app, name);
   const std::string flag = UnknownFlag(command);
   return absl::InvalidArgumentError(
       absl::StrCat(flag.empty() ? error.what() : absl::StrCat("unknown flag ", flag), " (see ",
@@ -61,57 +70,63 @@ struct CommandLine {
     app.require_subcommand(0, 1);  // none is an error of its own, below
     // For the documentation; an empty group hides it.
     app.add_flag("--help-markdown", help_markdown, "Print this reference")->group("");
-    AddSimulateCommand(app, simulate);
-    AddPlanCommand(app, plan);
-    AddReproduceCommand(app, reproduce);
+    for (const auto& command : commands) command->Define(app);
   }
   CLI::App app;
   bool help_markdown = false;
-  SimulateFlags simulate;
-  PlanFlags plan;
-  ReproduceFlags reproduce;
+  std::vector<std::unique_ptr<Command>> commands = MakeCommands();
 };
 
-absl::StatusOr<int> Dispatch(const CommandLine& line) {
+// Of many ranks that were started with the same wrong arguments, the first speaks for all.
+int FailOnce(const CommandLine& line, const absl::Status& status) {
+  const bool many =
+      std::any_of(line.commands.begin(), line.commands.end(),
+                  [](const auto& command) { return command->parsed() && command->many_ranks(); });
+  if (!many || LaunchedRank() == 0) return Fail(status);
+  WaitForFirstRank();
+  return ExitCode(status);
+}
+
+absl::StatusOr<int> Dispatch(const CommandLine& line, Arguments& arguments) {
   if (line.help_markdown) {
     const absl::Status written = WriteStdout(CommandReference(line.app));
     if (!written.ok()) return written;
     return kExitSuccess;
   }
-  if (line.app.got_subcommand("simulate")) return RunSimulate(line.simulate);
-  if (line.app.got_subcommand("plan")) return RunPlan(line.plan);
-  if (line.app.got_subcommand("reproduce")) return RunReproduce(line.reproduce);
+  for (const auto& command : line.commands) {
+    if (command->parsed()) return command->Run(arguments);
+  }
   return absl::InvalidArgumentError("no command given (see optimus --help)");
 }
 
-int ParseAndRun(int argc, const char* const* argv) {
+int ParseAndRun(Arguments& arguments) {
   CommandLine line;
   try {
-    line.app.parse(argc, argv);
+    line.app.parse(arguments.count, arguments.values);
   } catch (const CLI::CallForHelp&) {
-    const auto subcommands = line.app.get_subcommands();
-    const CLI::App& asked = subcommands.empty() ? line.app : *subcommands.front();
-    const absl::Status written = WriteStdout(asked.help());
+    std::string name;
+    const absl::Status written = WriteStdout(Innermost(line.app, name).help());
     return written.ok() ? kExitSuccess : Fail(written);
   } catch (const CLI::CallForVersion& version) {
     const absl::Status written = WriteStdout(absl::StrCat(version.what(), "\n"));
     return written.ok() ? kExitSuccess : Fail(written);
   } catch (const CLI::ParseError& error) {
-    return Fail(UsageError(line.app, error));
+    return FailOnce(line, UsageError(line.app, error));
   }
-  const absl::StatusOr<int> result = Dispatch(line);
-  return result.ok() ? *result : Fail(result.status());
+  const absl::StatusOr<int> result = Dispatch(line, arguments);
+  return result.ok() ? *result : FailOnce(line, result.status());
 }
 
 }  // namespace
 
-int RunCommandLine(int argc, const char* const* argv) {
+int RunCommandLine(int argc, char** argv) {
   // A file over the shell's limit is an error of ours (EFBIG), not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   // Protobuf would print lines of its own beside our one error line.
   google::protobuf::SetLogHandler(nullptr);
   try {
-    return ParseAndRun(argc, argv);
+    Arguments arguments{argc, argv};
+    return ParseAndRun(arguments);
   } catch (const std::bad_alloc&) {
     return Fail(absl::ResourceExhaustedError("out of memory"));
   } catch (const std::exception& error) {

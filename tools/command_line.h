@@ -4,6 +4,6 @@
 namespace optimus::tools {
 
 // Parses, runs, prints; returns the exit code. Errors are one line on standard error.
-int RunCommandLine(int argc, const char* const* argv);
+int RunCommandLine(int argc, char** argv);
 
 }  // namespace optimus::tools

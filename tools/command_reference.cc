@@ -4,9 +4,7 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "tools/optimus_json.h"
-#include "tools/report_json.h"
-#include "tools/reproduction_json.h"
+#include "tools/command.h"
 
 namespace optimus::tools {
 namespace {
@@ -44,18 +42,24 @@ void AppendFields(absl::Span<const JsonField> fields, std::string& out) {
 }
 
 void AppendJson(std::string& out) {
-  absl::StrAppend(
-      &out,
-      "\n## JSON\n\n`optimus simulate`: one experiment is one object, several are `{\"results\": "
-      "[...]}`, each with `speed_up` and `reduction_percent` (of the step time) "
-      "against the first. Names that end in `_gib` and the FLOP figures are left "
-      "out where the input (profiled stages, a schedule file) does not say "
-      "them.\n\n");
-  AppendFields(JsonFields(), out);
-  absl::StrAppend(&out, "\n`optimus plan`:\n\n");
-  AppendFields(PlanJsonFields(), out);
-  absl::StrAppend(&out, "\n`optimus reproduce`:\n\n");
-  AppendFields(ReproduceJsonFields(), out);
+  absl::StrAppend(&out, "\n## JSON\n");
+  for (const JsonSection& section : JsonSections()) {
+    absl::StrAppend(&out, "\n", section.introduction, "\n\n");
+    AppendFields(section.fields, out);
+  }
+}
+
+bool IsNamed(const CLI::App* command) { return !command->get_name().empty(); }
+
+// A command, or those under it where it has some.
+void AppendCommand(const CLI::App& command, const std::string& name, std::string& out) {
+  const std::vector<const CLI::App*> parts = command.get_subcommands(IsNamed);
+  for (const CLI::App* part : parts) {
+    AppendCommand(*part, absl::StrCat(name, " ", part->get_name()), out);
+  }
+  if (!parts.empty()) return;
+  absl::StrAppend(&out, "\n## ", name, "\n\n", command.get_description(), "\n\n");
+  AppendOptions(command, out);
 }
 
 }  // namespace
@@ -66,10 +70,8 @@ std::string CommandReference(const CLI::App& app) {
                    " --help-markdown`; a test keeps it current.\n\n", app.get_description(), "\n\n",
                    app.get_footer(), "\n\n## ", app.get_name(), "\n\n");
   AppendOptions(app, out);
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    absl::StrAppend(&out, "\n## ", app.get_name(), " ", command->get_name(), "\n\n",
-                    command->get_description(), "\n\n");
-    AppendOptions(*command, out);
+  for (const CLI::App* command : app.get_subcommands(IsNamed)) {
+    AppendCommand(*command, absl::StrCat(app.get_name(), " ", command->get_name()), out);
   }
   AppendJson(out);
   return out;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tools/exit_codes.h"
+#include "tools/file_kinds.h"
 #include "tools/optimus_json.h"
 #include "tools/optimus_text.h"
 #include "tools/out_of_memory.h"

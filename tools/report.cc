@@ -114,15 +114,13 @@ std::string ProfileHash(const hw::HardwareProfile& profile) {
   return absl::StrFormat("%016x", hash);
 }
 
-absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostModel& costs,
+absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostModel* costs,
                                   const ir::Timeline& timeline) {
   OPTIMUS_RETURN_IF_ERROR(CheckAccounts(timeline));
   Report report;
   report.version = OPTIMUS_VERSION;
   report.experiment = step.experiment.name().empty() ? step.schedule.name : step.experiment.name();
   report.facts = DescribeStep(step);
-  report.profile = costs.profile().name();
-  report.profile_hash = ProfileHash(costs.profile());
   report.gpus = step.schedule.world.gpus();
   report.global_batch = step.experiment.batch().global_batch();
   report.step = timeline.step;
@@ -134,8 +132,12 @@ absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostM
   }
   report.average = all.Mean();
   report.stages = StageReports(step, timeline);
-  report.efficiency = MakeEfficiency(step, costs, timeline.step);
-  report.memory = MakeMemory(step, costs);
+  if (costs != nullptr) {
+    report.profile = costs->profile().name();
+    report.profile_hash = ProfileHash(costs->profile());
+    report.efficiency = MakeEfficiency(step, *costs, timeline.step);
+    report.memory = MakeMemory(step, *costs);
+  }
   report.fidelity = timeline.fidelity;
   report.fidelity_reason = timeline.fidelity_reason;
   report.entities = static_cast<std::int64_t>(timeline.entities.size());

@@ -1,6 +1,6 @@
 #pragma once
-// The figures of one simulated step: what every output (text, JSON) prints. Times of a stage, and
-// the average, are means over GPUs.
+// The figures of one simulated or measured step: what every output (text, JSON) prints. Times of a
+// stage, and the average, are means over GPUs.
 
 #include <array>
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "hw_profiles/profile.h"
 #include "schedule/ir/timeline.h"
 #include "schedule/step/step.h"
+#include "tools/numerics_report.h"
 #include "tools/optimus_report.h"
 
 namespace optimus::tools {
@@ -62,12 +63,22 @@ struct InterferenceReport {
   std::string reason;    // why they are 1, where the profile or the user says so; else empty
 };
 
+// Of a step that was run instead of simulated.
+struct MeasuredReport {
+  std::string backend;  // "cpu"
+  std::string device;   // what computes, by what, in which arithmetic
+  std::string hosts;
+  int warm_up = 0;
+  std::vector<Picoseconds> steps;  // in order; Report::step is the one of median length
+  double time_scale = 1;           // real time per time of the report (emulated)
+};
+
 struct Report {
   std::string version;
-  std::string file;  // that was simulated
+  std::string file;  // that was simulated or run
   std::string experiment;
   std::vector<Fact> facts;
-  std::string profile;
+  std::string profile;       // empty: none was needed
   std::string profile_hash;  // FNV-1a 64 of the profile's deterministic serialization, hex
   std::int64_t gpus = 0;
   std::int32_t global_batch = 0;  // 0 where unknown
@@ -81,15 +92,22 @@ struct Report {
   std::int64_t entities = 0;             // simulated: stages, tensor-parallel groups or GPUs
   std::int64_t operations = 0;           // over all entities
   std::optional<OptimusReport> optimus;  // strategy OPTIMUS
+  std::optional<MeasuredReport> measured;
+  std::optional<NumericsOutcome> numerics;  // of a run that trained a real model
   std::vector<std::string> assumptions, notes;
   // The only figures that differ from run to run.
   double wall_s = 0;
   double peak_memory_mib = 0;
 };
 
-// INTERNAL if the account of some rank does not add up to the step.
-absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostModel& costs,
+// INTERNAL if the account of some rank does not add up to the step. `costs` may be null where no
+// profile is known: then there is neither efficiency nor memory.
+absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostModel* costs,
                                   const ir::Timeline& timeline);
+inline absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostModel& costs,
+                                         const ir::Timeline& timeline) {
+  return MakeReport(step, &costs, timeline);
+}
 
 // Profiled stages and schedule files say nothing about memory.
 bool MemoryIsKnown(const step::Step& step);

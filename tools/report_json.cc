@@ -6,6 +6,7 @@
 #include "tools/json_pieces.h"
 #include "tools/optimus_json.h"
 #include "tools/report_text.h"
+#include "tools/spread.h"
 
 namespace optimus::tools {
 namespace {
@@ -58,11 +59,40 @@ Json StagesJson(const Report& report) {
   return stages;
 }
 
-Json ReportJson(const Report& report) {
-  Json json;
+void AddMeasured(const MeasuredReport& measured, Json& json) {
+  Json& out = json["measured"];
+  out["backend"] = measured.backend;
+  out["device"] = measured.device;
+  out["hosts"] = measured.hosts;
+  out["warm_up_steps"] = measured.warm_up;
+  out["time_scale"] = measured.time_scale;
+  std::vector<double> steps = InSeconds(measured.steps);
+  for (double& step : steps) step /= measured.time_scale;
+  const Spread spread = SpreadOf(steps);
+  out["median_s"] = spread.median;
+  out["first_quartile_s"] = spread.first_quartile;
+  out["third_quartile_s"] = spread.third_quartile;
+  out["least_s"] = spread.least;
+  out["greatest_s"] = spread.greatest;
+  out["steps_s"] = steps;
+}
+
+void AddConditionsOf(const Report& report, Json& json) {
+  if (report.measured) {
+    json["version"] = report.version;
+    json["experiment"] = report.experiment;
+    if (!report.profile.empty()) json["profile"] = report.profile;
+    if (!report.profile.empty()) json["profile_hash"] = report.profile_hash;
+    return AddMeasured(*report.measured, json);
+  }
   AddConditions(report, json);
   json["fidelity_reason"] = report.fidelity_reason;
   json["interference"] = InterferenceJson(report.interference.factors);
+}
+
+Json ReportJson(const Report& report) {
+  Json json;
+  AddConditionsOf(report, json);
   json["gpus"] = report.gpus;
   json["iteration_time_s"] = ToSeconds(report.step);
   AddEfficiency(report, json);
@@ -73,6 +103,7 @@ Json ReportJson(const Report& report) {
     json["fits"] = memory.fits();
   }
   if (report.optimus) json["optimus"] = OptimusJson(*report.optimus);
+  if (report.numerics) json["numerics"] = NumericsJson(*report.numerics);
   json["stages"] = StagesJson(report);
   json["assumptions"] = report.assumptions;
   json["notes"] = report.notes;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "tools/json_fields.h"
 #include "tools/report.h"
 
 namespace optimus::tools {
@@ -15,11 +16,7 @@ namespace optimus::tools {
 // value.
 std::string ToJson(const std::vector<Report>& reports);
 
-// Every name with its meaning, for the command reference. "a.b" is b of the object a.
-struct JsonField {
-  const char* name;
-  const char* meaning;
-};
+// Every name of `optimus simulate` with its meaning, for the command reference.
 absl::Span<const JsonField> JsonFields();
 
 }  // namespace optimus::tools

@@ -8,15 +8,29 @@
 #include "absl/strings/str_join.h"
 #include "tools/optimus_text.h"
 #include "tools/printable.h"
+#include "tools/spread.h"
 #include "tools/text_pieces.h"
 #include "tools/text_table.h"
 
 namespace optimus::tools {
 namespace {
 
+void AppendSpread(const MeasuredReport& measured, const TimeUnit& unit, std::string& out) {
+  const Spread spread = SpreadOf(InSeconds(measured.steps));
+  AppendFact("spread",
+             absl::StrCat("median ", unit.Format(spread.median / measured.time_scale),
+                          ", quartiles ", unit.Format(spread.first_quartile / measured.time_scale),
+                          " and ", unit.Format(spread.third_quartile / measured.time_scale),
+                          ", shortest ", unit.Format(spread.least / measured.time_scale),
+                          ", longest ", unit.Format(spread.greatest / measured.time_scale), " ",
+                          unit.name, " of ", measured.steps.size(), " steps"),
+             out);
+}
+
 void AppendResult(const Report& report, std::string& out) {
   const TimeUnit unit(report.step);
   AppendFact("step", absl::StrCat(unit.Format(ToSeconds(report.step)), " ", unit.name), out);
+  if (report.measured) AppendSpread(*report.measured, unit, out);
   const double idle_s = report.average.idle_s();
   AppendFact(
       "bubbles",
@@ -102,7 +116,9 @@ void AppendMemory(const Report& report, std::string& out) {
                   Gib(m.activations), Gib(m.workspace), Gib(m.total()), Gib(memory.capacity),
                   m.total() > memory.capacity ? "OUT OF MEMORY" : ""});
   }
-  absl::StrAppend(&out, "\nMemory of a GPU by stage\n\n", table.Render());
+  absl::StrAppend(&out, "\nMemory of a GPU by stage",
+                  report.measured ? " (by the model of the plan, not measured)" : "", "\n\n",
+                  table.Render());
   if (!memory.fits()) {
     absl::StrAppend(&out, "\nOUT OF MEMORY: stage ", memory.fullest, " needs ",
                     Gib(memory.stages[memory.fullest].total()), " GiB of ", Gib(memory.capacity),
@@ -201,10 +217,29 @@ std::string InterferenceText(const InterferenceReport& interference) {
       f.kernel_under_nvlink, f.kernel_under_nic, f.collective_under_kernel);
 }
 
+// What a measured step was run on, and how.
+void AppendMeasured(const MeasuredReport& measured, std::string& out) {
+  AppendFact("backend", absl::StrCat(measured.backend, ": ", measured.device), out);
+  AppendFact("hosts", measured.hosts, out);
+  AppendFact("measured",
+             absl::StrCat(measured.steps.size(), measured.steps.size() == 1 ? " step" : " steps",
+                          " after ", measured.warm_up,
+                          " of warm-up; the figures are those of the step of median length"),
+             out);
+  if (measured.time_scale == 1) return;
+  AppendFact("time scale",
+             absl::StrFormat("%g: every operation took so much longer than the figures say",
+                             measured.time_scale),
+             out);
+}
+
 void AppendHeader(const Report& report, std::string& out) {
   AppendFact("experiment", report.experiment, out);
   for (const Fact& fact : report.facts) AppendFact(fact.label, fact.text, out);
-  AppendFact("profile", absl::StrCat(report.profile, " (hash ", report.profile_hash, ")"), out);
+  if (!report.profile.empty()) {
+    AppendFact("profile", absl::StrCat(report.profile, " (hash ", report.profile_hash, ")"), out);
+  }
+  if (report.measured) return AppendMeasured(*report.measured, out);
   AppendFact("overlap", InterferenceText(report.interference), out);
   AppendFact("fidelity", absl::StrCat(report.fidelity, ": ", report.fidelity_reason), out);
 }
@@ -218,6 +253,7 @@ std::string FullText(const Report& report) {
   AppendTimes(report, out);
   AppendMemory(report, out);
   AppendLayers(report, out);
+  if (report.numerics) AppendNumerics(*report.numerics, out);
   AppendBullets("Assumptions", report.assumptions, out);
   AppendBullets("Notes", report.notes, out);
   absl::StrAppend(&out, "\noperations  ", report.operations, "\n",

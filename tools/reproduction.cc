@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tools/file_kinds.h"
 #include "tools/fitted.h"
 #include "tools/shared_flags.h"
 #include "tools/simulation.h"

@@ -131,20 +131,6 @@ absl::Status AddOutDirectory(const SimulateFlags& flags, const std::vector<Simul
 
 }  // namespace
 
-absl::Status CheckScheduleName(const std::string& path) {
-  if (IsScheduleFile(path)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--schedule=", path, ": a schedule is only read again from a file ",
-                   "whose name ends in ", kScheduleEndings, "; give it such a name"));
-}
-
-absl::Status CheckTimelineName(const std::string& path) {
-  if (IsTimelineFile(path)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--timeline=", path,
-                                                 ": the name of a timeline ends in ",
-                                                 kTimelineEndings, "; give it such a name"));
-}
-
 std::vector<NamedFile> NamedOutputs(const SimulateFlags& flags) {
   std::vector<NamedFile> files;
   if (!flags.trace.empty()) files.push_back({"--trace", flags.trace});

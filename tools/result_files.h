@@ -13,11 +13,6 @@
 
 namespace optimus::tools {
 
-// INVALID_ARGUMENT where --schedule=`path` would not be read again as a schedule.
-absl::Status CheckScheduleName(const std::string& path);
-// The same for --timeline=`path`.
-absl::Status CheckTimelineName(const std::string& path);
-
 // The flags that name one file each, with the file; those that were not given are left out.
 std::vector<NamedFile> NamedOutputs(const SimulateFlags& flags);
 

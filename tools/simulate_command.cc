@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "sim/simgrid_runner.h"
 #include "tools/exit_codes.h"
+#include "tools/file_kinds.h"
 #include "tools/out_of_memory.h"
 #include "tools/outputs.h"
 #include "tools/report_json.h"

@@ -27,13 +27,6 @@ struct SimulationOptions {
   bool record_spans = false;
 };
 
-// "*.schedule.pb" and "*.schedule.textproto" hold a Schedule, every other file an Experiment.
-inline constexpr char kScheduleEndings[] = ".schedule.pb or .schedule.textproto";
-bool IsScheduleFile(const std::string& path);
-// "*.timeline.pb" and "*.timeline.textproto" hold a Timeline.
-inline constexpr char kTimelineEndings[] = ".timeline.pb or .timeline.textproto";
-bool IsTimelineFile(const std::string& path);
-
 class Simulation {
  public:
   // Everything that can fail on bad input: reads the file and its profile, builds the step,
@@ -52,14 +45,11 @@ class Simulation {
 
  private:
   Simulation() = default;
-  absl::Status PrepareExperiment(const std::string& path, const SimulationOptions& options);
-  absl::Status BuildStep(step::Experiment experiment, const SimulationOptions& options);
   absl::StatusOr<ir::Timeline> RunSimgrid(const sim::Options& options) const;
   absl::Status Compare();
-  absl::Status PrepareSchedule(const std::string& path, const std::string& profile);
 
   std::string path_, name_;
-  std::unique_ptr<hw::ProfileCostModel> costs_;
+  std::shared_ptr<const hw::ProfileCostModel> costs_;
   step::Step step_;
   sim::Options options_;
   InterferenceReport interference_;

@@ -1,0 +1,73 @@
+#include "tools/backend_flags.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/parse_units.h"
+#include "base/status_macros.h"
+#include "tools/shared_flags.h"
+
+namespace optimus::tools {
+
+void AddBackendFlag(CLI::App& command, std::string& backend, const char* kinds) {
+  command
+      .add_option("--backend", backend,
+                  "What runs it: cpu (oneDNN and MPI), cuda (cuBLAS and NCCL), emulated (every "
+                  "operation only takes its time by the profile)")
+      ->required()
+      ->check(NotEmpty)
+      ->type_name(kinds);
+}
+
+void AddTimeoutFlag(CLI::App& command, std::string& timeout) {
+  command
+      .add_option("--timeout", timeout,
+                  "End the run, with what every rank is at, when no operation of a rank has ended "
+                  "for so long")
+      ->check(NotEmpty)
+      ->type_name("TIME")
+      ->capture_default_str();
+}
+
+void AddBf16Flag(CLI::App& command, bool& bf16) {
+  command.add_flag("--bf16", bf16,
+                   "cpu: GEMMs and attention in bf16 instead of f32 (faster where the CPU has it)");
+}
+
+void AddNoPinFlag(CLI::App& command, bool& no_pin) {
+  command.add_flag("--no-pin", no_pin, "cpu: leave it to the launcher which rank is on which core");
+}
+
+absl::StatusOr<executor::BackendKind> BackendOf(const std::string& backend, const char* kinds) {
+  const std::vector<std::string> known = absl::StrSplit(kinds, '|');
+  if (std::find(known.begin(), known.end(), backend) == known.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--backend=", backend, ": is none of ", absl::StrJoin(known, ", ")));
+  }
+  return executor::ParseBackend(backend);
+}
+
+absl::StatusOr<absl::Duration> TimeoutOf(const std::string& timeout) {
+  const absl::StatusOr<Picoseconds> parsed = ParseDuration(timeout);
+  if (!parsed.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--timeout=", timeout, ": ", parsed.status().message()));
+  }
+  const double seconds = ToSeconds(*parsed);
+  OPTIMUS_RETURN_IF_ERROR(CheckRange("--timeout", seconds, 0.1, 86400));
+  return absl::Seconds(seconds);
+}
+
+absl::Status CheckRange(const std::string& flag, double value, double least, double greatest) {
+  if (value >= least && value <= greatest) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: is %g; must be from %g to %g", flag, value, least, greatest));
+}
+
+}  // namespace optimus::tools

@@ -1,0 +1,30 @@
+#include "tools/file_kinds.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace optimus::tools {
+
+bool IsScheduleFile(const std::string& path) {
+  return absl::EndsWith(path, ".schedule.pb") || absl::EndsWith(path, ".schedule.textproto");
+}
+
+bool IsTimelineFile(const std::string& path) {
+  return absl::EndsWith(path, ".timeline.pb") || absl::EndsWith(path, ".timeline.textproto");
+}
+
+absl::Status CheckScheduleName(const std::string& path) {
+  if (IsScheduleFile(path)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--schedule=", path, ": a schedule is only read again from a file ",
+                   "whose name ends in ", kScheduleEndings, "; give it such a name"));
+}
+
+absl::Status CheckTimelineName(const std::string& path) {
+  if (IsTimelineFile(path)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--timeline=", path,
+                                                 ": the name of a timeline ends in ",
+                                                 kTimelineEndings, "; give it such a name"));
+}
+
+}  // namespace optimus::tools

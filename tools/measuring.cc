@@ -1,0 +1,36 @@
+#include "tools/measuring.h"
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "hw_profiles/from_measurements.h"
+
+namespace optimus::tools {
+
+executor::MeasurePlan PlanForJobs(const std::vector<Job>& jobs, int ranks) {
+  executor::MeasurePlan plan;
+  for (const Job& job : jobs) executor::Merge(plan, executor::PlanFor(job.schedule));
+  if (ranks > 1) return plan;
+  plan.transfers.clear();
+  plan.interference = false;
+  return plan;
+}
+
+std::string Today() { return absl::FormatTime("%Y-%m-%d", absl::Now(), absl::LocalTimeZone()); }
+
+absl::Status Measuring::Round(int repetitions) {
+  ranks_.watchdog().Follow("measures kernels and transfers", nullptr, nullptr);
+  return executor::MeasureRound(plan_, ranks_.world(), *backend_.device, *backend_.ranks,
+                                repetitions, samples_);
+}
+
+HardwareMeasurements Measuring::Summary() const {
+  return executor::Summarize(plan_, samples_, ranks_.world(), *backend_.device,
+                             executor::ToString(kind_), Today());
+}
+
+absl::StatusOr<hw::HardwareProfile> Measuring::Profile(const std::string& name,
+                                                       const hw::HardwareProfile& base) const {
+  return hw::MakeProfile(name, Summary(), base);
+}
+
+}  // namespace optimus::tools

@@ -1,0 +1,23 @@
+#pragma once
+// What --numerics found, for people and machines.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "executor/numerics/numerics.h"
+
+namespace optimus::tools {
+
+struct NumericsOutcome {
+  executor::NumericsReport report;
+  double tolerance = 0;
+  // NaN is above every tolerance.
+  bool within() const {
+    return report.worst_loss_error <= tolerance && report.worst_gradient_error <= tolerance;
+  }
+};
+
+void AppendNumerics(const NumericsOutcome& numerics, std::string& out);
+nlohmann::ordered_json NumericsJson(const NumericsOutcome& numerics);
+
+}  // namespace optimus::tools

@@ -1,0 +1,150 @@
+#include "tools/ranks.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "tools/exit_codes.h"
+#include "tools/launched.h"
+#include "tools/printable.h"
+
+namespace optimus::tools {
+namespace {
+
+// Planning takes what it takes: only a rank that is gone ends the wait for it.
+constexpr absl::Duration kAsLongAsItTakes = absl::Hours(10000);
+
+// A status, or bytes, on the wire: the code as one character, then the text.
+std::string Pack(const absl::Status& status, const std::string& bytes) {
+  const char code = static_cast<char>('A' + static_cast<int>(status.code()));
+  return std::string(1, code) + (status.ok() ? bytes : std::string(status.message()));
+}
+
+absl::StatusOr<std::string> Unpack(const std::string& packed) {
+  if (packed.empty()) return absl::InternalError("an empty message between ranks");
+  const auto code = static_cast<absl::StatusCode>(packed.front() - 'A');
+  if (code == absl::StatusCode::kOk) return packed.substr(1);
+  return absl::Status(code, packed.substr(1));
+}
+
+// "a (8 ranks), b (8 ranks)", in order of the first rank.
+std::string HostsText(const std::vector<std::string>& by_rank) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const std::string& host : by_rank) {
+    if (counts.empty() || counts.back().first != host) counts.emplace_back(host, 0);
+    ++counts.back().second;
+  }
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& entry) {
+    absl::StrAppend(out, entry.first, " (", entry.second, entry.second == 1 ? " rank)" : " ranks)");
+  });
+}
+
+// Reports of the watchdog, and errors of operations, name the ranks that they are about.
+bool NamesRank(const absl::Status& error) {
+  return absl::IsDeadlineExceeded(error) || absl::IsAborted(error) || absl::IsCancelled(error) ||
+         absl::StartsWith(error.message(), "rank ");
+}
+
+// A report of many lines stays one: line by line, without control characters.
+void PrintError(const std::string& prefix, const absl::Status& status) {
+  const std::vector<std::string> lines =
+      absl::StrSplit(absl::StripSuffix(status.message(), "\n"), '\n');
+  std::string text = ErrorLine(absl::Status(status.code(), absl::StrCat(prefix, lines.front())));
+  for (std::size_t i = 1; i < lines.size(); ++i) absl::StrAppend(&text, Printable(lines[i]), "\n");
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Ranks>> Ranks::Join(executor::BackendKind kind,
+                                                   absl::Duration timeout, Arguments& arguments) {
+  executor::HoldTerminationSignals();
+  std::unique_ptr<Ranks> ranks(new Ranks);
+  OPTIMUS_ASSIGN_OR_RETURN(ranks->world_,
+                           executor::JoinWorld(kind, arguments.count, arguments.values));
+  if (const absl::Status status = ranks->Setup(timeout); !status.ok()) ranks->EndAll(status);
+  return ranks;
+}
+
+Ranks::~Ranks() {
+  // The watchdog goes before the world does.
+  if (world_) world_->SetPatience(timeout_, nullptr);
+}
+
+absl::Status Ranks::Setup(absl::Duration timeout) {
+  timeout_ = timeout;
+  OPTIMUS_ASSIGN_OR_RETURN(watchdog_, executor::Watchdog::Create(*world_, timeout));
+  SetPatience(timeout);
+  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> hosts, world_->Gather(world_->host()));
+  hosts_ = HostsText(hosts);
+  return absl::OkStatus();
+}
+
+void Ranks::SetPatience(absl::Duration patience) {
+  world_->SetPatience(patience, [this] { return watchdog_->Tick(); });
+}
+
+absl::StatusOr<std::string> Ranks::FromFirst(
+    const std::function<absl::StatusOr<std::string>()>& make) {
+  agreed_ = false;
+  std::string packed;
+  if (first()) {
+    const absl::StatusOr<std::string> made = make();
+    packed = Pack(made.status(), made.ok() ? *made : "");
+  }
+  SetPatience(kAsLongAsItTakes);
+  absl::StatusOr<std::string> shared = world_->Broadcast(packed);
+  SetPatience(timeout_);
+  if (!shared.ok()) return shared.status();
+  absl::StatusOr<std::string> bytes = Unpack(*shared);
+  agreed_ = !bytes.ok();
+  return bytes;
+}
+
+absl::Status Ranks::Agree(const absl::Status& mine) {
+  agreed_ = false;
+  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> all, world_->Gather(Pack(mine, "")));
+  return FromFirst([&]() -> absl::StatusOr<std::string> {
+           for (std::size_t rank = 0; rank < all.size(); ++rank) {
+             const absl::Status status = Unpack(all[rank]).status();
+             if (status.ok()) continue;
+             if (rank == 0 || NamesRank(status)) return status;
+             return absl::Status(status.code(),
+                                 absl::StrCat("rank ", rank, ": ", status.message()));
+           }
+           return "";
+         })
+      .status();
+}
+
+void Ranks::EndAll(const absl::Status& error) {
+  const int code = ExitCode(error);
+  if (error.message().empty()) {
+    // The rank that knows why says so, and ends all; this is for where it cannot.
+    absl::SleepFor(absl::Seconds(5));
+  } else {
+    PrintError(NamesRank(error) ? "" : absl::StrCat("rank ", world_->rank(), ": "), error);
+  }
+  world_->Abort(code);
+  std::abort();  // not reached: GCC 12 does not see that a virtual function never returns
+}
+
+int Ranks::End(const absl::StatusOr<int>& result) {
+  if (result.ok()) return *result;
+  if (!agreed_) EndAll(result.status());
+  if (first()) PrintError("", result.status());
+  // Whoever ends with an error gets the others killed: not before it is printed.
+  if (const absl::Status waited = world_->Barrier(); !waited.ok()) EndAll(waited);
+  return ExitCode(result.status());
+}
+
+}  // namespace optimus::tools

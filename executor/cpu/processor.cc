@@ -1,0 +1,52 @@
+#include "executor/cpu/processor.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+namespace optimus::executor {
+
+std::string CpuModel() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return "unknown CPU";
+}
+
+Bytes LastLevelCache() {
+  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return Bytes(bytes > 0 ? bytes : 32 << 20);
+}
+
+int Cores() {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof(mine), &mine) == 0) return std::max(CPU_COUNT(&mine), 1);
+  return static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+}
+
+void FlushDenormals() {
+#if defined(__SSE__)
+  constexpr unsigned kFlushToZero = 1U << 15;
+  constexpr unsigned kDenormalsAreZero = 1U << 6;
+  _mm_setcsr(_mm_getcsr() | kFlushToZero | kDenormalsAreZero);
+#elif defined(__aarch64__)
+  std::uint64_t control = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  control |= std::uint64_t{1} << 24;
+  asm volatile("msr fpcr, %0" : : "r"(control));
+#endif
+}
+
+}  // namespace optimus::executor

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "hw_profiles/measured_tables.h"
+#include "hw_profiles/number_range.h"
 #include "hw_profiles/profile.h"
 
 namespace optimus::hw {
@@ -22,13 +23,13 @@ absl::Status Bad(const std::string& field, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
 }
 
-// The range of a number follows from the unit that ends its name. Wide enough for any GPU there was
-// or will be soon, narrow enough that every price is a number to calculate with.
-struct Range {
+// Wide enough for any GPU there was or will be soon, and for a core of a CPU; narrow enough that
+// every price is a number to calculate with.
+struct SuffixRange {
   absl::string_view suffix;
-  double least, most;
+  double least = 0, most = 0;
 };
-constexpr Range kRanges[] = {
+constexpr SuffixRange kRanges[] = {
     {"gpus_per_node", 1, 1024},
     {"efficiency", 1e-3, 1},
     {"_factor", 1, 10},
@@ -40,19 +41,12 @@ constexpr Range kRanges[] = {
     {"_mib", 0, 1e6},
     {"_gib", 1e-3, 1e6},
 };
-constexpr Range kAnyPositive{"", 1e-3, 1e6};
-
-Range RangeOf(const std::string& field) {
-  for (const Range& range : kRanges) {
-    if (absl::EndsWith(field, range.suffix)) return range;
-  }
-  return kAnyPositive;
-}
+constexpr NumberRange kAnyPositive{1e-3, 1e6};
 
 absl::Status CheckRange(const std::string& path, const std::string& field, double value) {
   const std::string name = absl::StrCat(path, ".value");
   if (!std::isfinite(value)) return Bad(name, "must be a finite number");
-  const Range range = RangeOf(field);
+  const NumberRange range = RangeOf(field);
   if (value < range.least || value > range.most) {
     return Bad(name, absl::StrCat("is ", value, "; must be from ", range.least, " to ", range.most,
                                   value > 0 ? " (is the unit the one in its name?)" : ""));
@@ -128,6 +122,13 @@ absl::Status CheckNvls(const Nvls& nvls) {
 }
 
 }  // namespace
+
+NumberRange RangeOf(const std::string& field) {
+  for (const SuffixRange& range : kRanges) {
+    if (absl::EndsWith(field, range.suffix)) return {range.least, range.most};
+  }
+  return kAnyPositive;
+}
 
 absl::Status ValidateProfile(const HardwareProfile& profile) {
   if (profile.name().empty()) return Bad("name", "is missing");

@@ -86,10 +86,10 @@ absl::Status CheckGroup(const std::string& field, const MeasuredTransfer& row) {
                         ? row.ranks_per_node() >= 1 && row.ranks_per_node() < row.ranks()
                         : row.ranks_per_node() == row.ranks();
   if (fits) return absl::OkStatus();
-  return Bad(node,
-             absl::StrCat("is ", row.ranks_per_node(), "; must be ",
-                          row.between_nodes() ? "from 1 to less than" : "", " ranks (", row.ranks(),
-                          ") ", row.between_nodes() ? "between" : "inside", " nodes"));
+  return Bad(
+      node, absl::StrCat("is ", row.ranks_per_node(), "; must be",
+                         row.between_nodes() ? " from 1 to less than" : "", " ranks (", row.ranks(),
+                         ") ", row.between_nodes() ? "between" : "inside", " nodes"));
 }
 
 absl::Status CheckPoints(const std::string& field, const MeasuredTransfer& row) {

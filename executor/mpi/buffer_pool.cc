@@ -53,7 +53,7 @@ BufferPool::Buffer BufferPool::Take(std::int64_t floats) {
 }
 
 void BufferPool::Return(Buffer buffer) {
-  if (buffer.capacity > 0) free_.push_back(std::move(buffer));
+  if (buffer.memory != nullptr) free_.push_back(std::move(buffer));
 }
 
 }  // namespace optimus::executor

@@ -23,6 +23,7 @@ class BufferPool {
   // The smallest free buffer that is large enough (the first of equals), or a new one. No floats:
   // an empty buffer.
   Buffer Take(std::int64_t floats);
+  // A buffer that was moved from, or is empty, is nothing.
   void Return(Buffer buffer);
 
  private:

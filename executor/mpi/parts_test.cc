@@ -70,6 +70,7 @@ TEST(BufferPoolTest, GivesTheSmallestThatIsLargeEnough) {
   float* const small_data = small.data();
   float* const large_data = large.data();
   pool.Return(std::move(large));
+  pool.Return(std::move(large));  // NOLINT(bugprone-use-after-move): there is none any more
   pool.Return(std::move(small));
   BufferPool::Buffer first = pool.Take(5);
   EXPECT_EQ(first.data(), small_data);

@@ -1,0 +1,194 @@
+#include "executor/numerics/anatomy.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "executor/runtime/runtime.h"
+
+namespace optimus::executor::numerics {
+namespace {
+
+bool HasKernel(const ir::Schedule& schedule, const std::string& name) {
+  return std::any_of(schedule.kernels.begin(), schedule.kernels.end(),
+                     [&](const Kernel& kernel) { return kernel.name == name; });
+}
+
+absl::Status Mismatch(const std::string& what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("numerics: ", what, "; give the model that the schedule was made of"));
+}
+
+}  // namespace
+
+RowRange PartOf(RowRange whole, std::int64_t index, std::int64_t count) {
+  return {whole.begin + whole.size() * index / count,
+          whole.begin + whole.size() * (index + 1) / count};
+}
+
+absl::StatusOr<Anatomy> Anatomy::Of(const ir::Schedule& schedule, const NumericsModel& model) {
+  Anatomy anatomy;
+  anatomy.schedule_ = &schedule;
+  anatomy.model_ = &model;
+  for (TensorShape& tensor : TensorsOf(model)) {
+    std::string name = tensor.name;
+    anatomy.tensors_.emplace(std::move(name), std::move(tensor));
+  }
+  OPTIMUS_RETURN_IF_ERROR(anatomy.ReadModules());
+  anatomy.ReadFlags();
+  OPTIMUS_RETURN_IF_ERROR(anatomy.ReadItems());
+  return anatomy;
+}
+
+absl::Status Anatomy::ReadModules() {
+  const ir::Schedule& schedule = *schedule_;
+  const NumericsModel& model = *model_;
+  if (schedule.modules.size() != model.encoders.size() + 1) {
+    return Mismatch(absl::StrCat("the schedule has ", schedule.modules.size(),
+                                 " modules, the model has ", model.encoders.size() + 1));
+  }
+  const std::int64_t samples =
+      std::int64_t{schedule.world.dp} * schedule.micro_batches * model.micro_batch;
+  if (samples != model.global_batch) {
+    return Mismatch(absl::StrCat("the schedule's micro-batches hold ", samples,
+                                 " samples, the global batch is ", model.global_batch));
+  }
+  const std::vector<Dims> dims = DimsOf(model);
+  for (std::size_t m = 0; m < dims.size(); ++m) {
+    const ir::ModuleInfo& info = schedule.modules[m];
+    ModulePlan plan;
+    plan.dims = dims[m];
+    if (info.layers != dims[m].layers) {
+      return Mismatch(absl::StrCat(dims[m].name, ": the schedule has ", info.layers,
+                                   " layers, the model has ", dims[m].layers));
+    }
+    plan.frozen = m > 0 && model.encoders[m - 1].frozen;
+    if (plan.frozen != info.frozen) return Mismatch(dims[m].name + ": frozen in one of the two");
+    plan.own_pipelines = info.pipelines > 0;
+    plan.tp = info.tensor_parallel > 0 ? info.tensor_parallel : schedule.world.tp;
+    plan.subgroups = schedule.world.tp / plan.tp;
+    plan.data_parallel = schedule.world.dp * std::max(info.pipelines, 1);
+    plan.length = m == 0 ? model.sequence_length : model.encoders[m - 1].sequence_length;
+    const std::int64_t per_sample = m == 0 ? 1 : model.encoders[m - 1].sequences_per_sample;
+    plan.sequences = model.micro_batch * per_sample;
+    plan.slice_sequences = m == 0 ? plan.sequences : model.encoders[m - 1].sequences_per_slice;
+    if (plan.slice_sequences == 0) plan.slice_sequences = plan.sequences;
+    if (plan.length < 1 || plan.sequences < 1 || plan.sequences % plan.slice_sequences != 0) {
+      return Mismatch(absl::StrCat(dims[m].name, ": ", plan.sequences, " sequences of ",
+                                   plan.length, " tokens in slices of ", plan.slice_sequences));
+    }
+    plan.skipped.insert(info.skipped_micro_batches.begin(), info.skipped_micro_batches.end());
+    modules_.push_back(std::move(plan));
+  }
+  const Dims& llm = dims[0];
+  if (llm.vocabulary < 1) return Mismatch("the LLM has no vocabulary");
+  if (llm.positions > 0 && llm.positions < model.sequence_length) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("numerics: max_position_embeddings ", llm.positions, " of the LLM is below ",
+                     "sequence_length ", model.sequence_length, "; raise it"));
+  }
+  return absl::OkStatus();
+}
+
+void Anatomy::ReadFlags() {
+  for (const ir::Collective& collective : schedule_->collectives) {
+    sequence_parallel_ |= absl::EndsWith(collective.work.name, "_reduce_scatter") &&
+                          !schedule_->groups[collective.group].over_dp;
+  }
+  fused_ = !HasKernel(*schedule_, "mlp_residual");
+  for (const ir::Program& program : schedule_->programs) {
+    for (const ir::Operation& op : program.operations) {
+      if (op.kind != ir::OperationKind::kKernel || op.tag.phase != Phase::kRecompute) continue;
+      const std::string& name = schedule_->kernels[op.work].name;
+      full_recompute_ |= name == "norm1";
+      selective_recompute_ |= name == "attention" || name == "qk";
+    }
+  }
+  selective_recompute_ &= !full_recompute_;
+}
+
+absl::Status Anatomy::ReadItems() {
+  for (int m = 1; m < modules(); ++m) {
+    if (modules_[m].own_pipelines) continue;
+    for (std::int64_t l = 0; l < modules_[m].dims.layers; ++l) {
+      stack_.push_back({static_cast<std::int16_t>(m), static_cast<std::int16_t>(l), 0});
+    }
+    stack_.push_back({static_cast<std::int16_t>(m), ir::kProjectorLayer, 0});
+  }
+  stack_.push_back({ir::kLlmModule, ir::kEmbeddingLayer, 0});
+  for (std::int64_t l = 0; l < modules_[0].dims.layers; ++l) {
+    stack_.push_back({ir::kLlmModule, static_cast<std::int16_t>(l), 0});
+  }
+  stack_.push_back({ir::kLlmModule, ir::kHeadLayer, 0});
+  for (const ir::Program& program : schedule_->programs) {
+    std::set<Item>& items = items_.emplace_back();
+    for (const ir::Operation& op : program.operations) {
+      if (op.kind != ir::OperationKind::kKernel || op.tag.phase != Phase::kForward) continue;
+      if (op.tag.module < 0 || op.tag.module >= modules()) {
+        return absl::UnimplementedError(absl::StrCat(
+            "numerics: ", ir::Describe(*schedule_, program, static_cast<std::uint32_t>(
+                                                                &op - program.operations.data())),
+            " belongs to no module: schedules of measured stages hold no model"));
+      }
+      const Item item = {op.tag.module, op.tag.layer, op.tag.chunk};
+      items.insert(item);
+      if (modules_[item.module].own_pipelines) continue;
+      const auto v = static_cast<std::size_t>(std::max<int>(item.chunk, 0) * schedule_->world.pp +
+                                              program.stage);
+      if (last_item_.size() <= v) last_item_.resize(v + 1, -1);
+      last_item_[v] = std::max(last_item_[v], OrderOf(item));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int Anatomy::OrderOf(const Item& item) const {
+  const auto found = std::find(stack_.begin(), stack_.end(), Item{item.module, item.layer, 0});
+  return found == stack_.end() ? -1 : static_cast<int>(found - stack_.begin());
+}
+
+Place Anatomy::PlaceOf(int rank) const {
+  const RankPlace at = executor::PlaceOf(*schedule_, rank);
+  return {rank, at.stage, at.d, at.t, ir::LaneOf(*schedule_, at.t), &schedule_->programs[at.program]};
+}
+
+const std::set<Item>& Anatomy::ItemsOf(const ir::Program& program) const {
+  return items_[ir::ProgramIndex(*schedule_, program.stage, program.lane)];
+}
+
+absl::StatusOr<Crossing> Anatomy::CrossingAt(int boundary) const {
+  if (boundary < 0 || boundary + 1 >= static_cast<int>(last_item_.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("numerics: no boundary behind virtual stage ", boundary));
+  }
+  int last = -1;
+  for (int v = 0; v <= boundary; ++v) last = std::max(last, last_item_[v]);
+  Crossing crossing;
+  bool embedded = false;
+  for (int i = 0; i <= last; ++i) {
+    const Item& item = stack_[i];
+    embedded |= item.layer == ir::kEmbeddingLayer;
+    if (item.layer == ir::kProjectorLayer) crossing.projected.push_back(item.module - 1);
+  }
+  if (embedded) crossing.projected.clear();
+  if (last < 0) return crossing;
+  const Item& item = stack_[last];
+  if (item.layer >= 0 || item.layer == ir::kEmbeddingLayer) {
+    crossing.module = item.module;
+    crossing.layer = static_cast<std::int16_t>(item.layer >= 0 ? item.layer + 1 : 0);
+  }
+  return crossing;
+}
+
+RowRange Anatomy::ForwardRows(int m, int u, int piece) const {
+  const ModulePlan& plan = modules_[m];
+  return PartOf(PartOf({0, plan.tokens()}, u, plan.tp), piece, plan.subgroups);
+}
+
+RowRange Anatomy::BackwardRows(int m, int u, int piece) const {
+  if (sequence_parallel_) return ForwardRows(m, u, piece);
+  return PartOf({0, modules_[m].tokens()}, piece, modules_[m].subgroups);
+}
+
+}  // namespace optimus::executor::numerics

@@ -1,0 +1,195 @@
+// `optimus run` and `optimus profile`, as a user starts them without a launcher.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/files.h"
+#include "hw_profiles/profile.h"
+#include "schedule/ir/serialize.h"
+#include "tools/cli_testing.h"
+
+namespace optimus::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::ordered_json;
+
+constexpr char kTwoRanks[] = "examples/cpu/pp2_1f1b.textproto";
+
+// A tiny LLM on one rank.
+constexpr char kOneRank[] = R"(
+name: "one"
+llm: "LLM"
+hardware { profile: "PROFILE" gpus: 1 }
+batch { global_batch: 1 micro_batch: 1 sequence_length: 32 }
+plan {
+  data_parallel: 1
+  pipeline_parallel: 1
+  tensor_parallel: 1
+  schedule: ONE_F_ONE_B
+  layout: EQUAL_LAYERS
+}
+)";
+
+class CliRunTest : public CliTest {
+ protected:
+  std::string WriteOneRank() {
+    return Write("one.textproto",
+                 absl::StrReplaceAll(
+                     kOneRank, {{"LLM", absl::StrCat(std::filesystem::current_path().string(),
+                                                     "/examples/models/gpt-tiny.textproto")},
+                                {"PROFILE", absl::StrCat(std::filesystem::current_path().string(),
+                                                         "/examples/cpu/core.textproto")}}));
+  }
+  Json RunJson(const std::string& arguments) {
+    const Result result = Run(absl::StrCat(arguments, " --json"));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    Json json = Json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+    EXPECT_FALSE(json.is_discarded()) << result.out;
+    return json;
+  }
+};
+
+TEST_F(CliRunTest, HelpNamesEveryFlag) {
+  const std::string help = Run("run --help").out;
+  for (const char* flag :
+       {"FILE", "--backend", "--iterations", "--warmup", "--profile", "--scheduler", "--timeout",
+        "--numerics", "--tolerance", "--bf16", "--time-scale", "--cuda-graph", "--no-pin", "--json",
+        "--timeline", "--schedule", "--trace"}) {
+    EXPECT_THAT(help, HasSubstr(flag));
+  }
+  const std::string profile = Run("profile --help").out;
+  for (const char* flag :
+       {"--backend", "--for", "--repetitions", "--base", "--out", "--timeout", "--json"}) {
+    EXPECT_THAT(profile, HasSubstr(flag));
+  }
+}
+
+TEST_F(CliRunTest, AnotherWorldIsRefusedWithTheRightCommand) {
+  ExpectOneLineError(
+      absl::StrCat("run ", kTwoRanks, " --backend=emulated --iterations=3"),
+      {kTwoRanks, "this schedule needs 2 ranks (DP 1 x PP 2 x TP 1), 1 was started",
+       absl::StrCat("mpirun -np 2 optimus run ", kTwoRanks, " --backend=emulated --iterations=3")});
+}
+
+TEST_F(CliRunTest, FlagsThatMakeNoSense) {
+  const std::string run = absl::StrCat("run ", kTwoRanks, " --backend=");
+  ExpectOneLineError(absl::StrCat("run ", kTwoRanks), {"--backend is required"});
+  ExpectOneLineError(run + "tpu", {"--backend=tpu: is none of cpu, cuda, emulated"});
+  ExpectOneLineError(run + "cpu --timeout=5", {"--timeout=5"});
+  ExpectOneLineError(run + "cpu --timeout=1ms", {"--timeout", "must be from 0.1 to 86400"});
+  ExpectOneLineError(run + "cpu --iterations=0", {"--iterations: is 0; must be from 1"});
+  ExpectOneLineError(run + "cpu --warmup=-1", {"--warmup: is -1; must be from 0"});
+  ExpectOneLineError(run + "cpu --time-scale=2", {"--time-scale is for --backend=emulated only"});
+  ExpectOneLineError(run + "cpu --cuda-graph", {"--cuda-graph is for --backend=cuda only"});
+  ExpectOneLineError(run + "emulated --numerics", {"--numerics is for --backend=cpu only"});
+  ExpectOneLineError(run + "emulated --bf16", {"--bf16 is for --backend=cpu only"});
+  ExpectOneLineError(run + "cpu --numerics --bf16", {"--numerics", "f32"});
+  ExpectOneLineError(run + "cpu --timeline=$W/t.pb", {"the name of a timeline ends in"});
+  ExpectOneLineError(run + "cpu --schedule=$W/s.pb", {"whose name ends in .schedule.pb"});
+  ExpectOneLineError(run + "cpu --iteration=3", {"unknown flag --iteration", "optimus run --help"});
+}
+
+TEST_F(CliRunTest, FilesThatAreNotThere) {
+  ExpectOneLineError("run $W/none.textproto --backend=emulated", {"none.textproto"});
+  ExpectOneLineError(absl::StrCat("run ", WriteOneRank(), " --backend=emulated --profile=none"),
+                     {"--profile: ", "none"});
+  ExpectOneLineError(
+      absl::StrCat("run ", WriteOneRank(), " --backend=emulated --trace=$W/none/t.pftrace"),
+      {"--trace=", "no folder"});
+}
+
+TEST_F(CliRunTest, ASchedulesEmulationNeedsAProfile) {
+  const std::string file = WriteOneRank();
+  ASSERT_EQ(Run(absl::StrCat("simulate ", file, " --schedule=$W/s.schedule.pb")).exit_code, 0);
+  ExpectOneLineError("run $W/s.schedule.pb --backend=emulated",
+                     {"names none; give --profile=NAME"});
+  ExpectOneLineError("run $W/s.schedule.pb --backend=cpu --numerics",
+                     {"is named as a schedule, which names no models to train"});
+}
+
+TEST_F(CliRunTest, ATruncatedScheduleIsRefused) {
+  ASSERT_EQ(
+      Run(absl::StrCat("simulate ", WriteOneRank(), " --schedule=$W/s.schedule.pb")).exit_code, 0);
+  const std::string whole = ReadFile(Work() + "/s.schedule.pb").value();
+  Write("s.schedule.pb", whole.substr(0, whole.size() / 2));
+  ExpectOneLineError("run $W/s.schedule.pb --backend=cpu", {"s.schedule.pb"});
+}
+
+TEST_F(CliRunTest, OneRankNeedsNoLauncher) {
+  const std::string file = WriteOneRank();
+  const Json json = RunJson(absl::StrCat("run ", file,
+                                         " --backend=emulated --time-scale=10 --iterations=5 "
+                                         "--timeline=$W/t.timeline.pb --schedule=$W/s.schedule.pb "
+                                         "--trace=$W/t.pftrace"));
+  EXPECT_EQ(json["measured"]["backend"], "emulated");
+  EXPECT_EQ(json["measured"]["steps_s"].size(), 5);
+  EXPECT_EQ(json["measured"]["time_scale"], 10);
+  EXPECT_EQ(json["gpus"], 1);
+  EXPECT_GT(json["iteration_time_s"], 0);
+  const auto timeline = ir::ReadTimeline(Work() + "/t.timeline.pb");
+  ASSERT_TRUE(timeline.ok()) << timeline.status();
+  EXPECT_DOUBLE_EQ(ToSeconds(timeline->step), json["iteration_time_s"]);
+  const auto schedule = ir::ReadSchedule(Work() + "/s.schedule.pb");
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(timeline->spans.size(), schedule->programs.front().operations.size());
+  EXPECT_FALSE(ReadFile(Work() + "/t.pftrace").value().empty());
+}
+
+TEST_F(CliRunTest, TheTableIsThatOfSimulate) {
+  const std::string file = WriteOneRank();
+  const std::string simulated = Run(absl::StrCat("simulate ", file)).out;
+  const std::string measured =
+      Run(absl::StrCat("run ", file, " --backend=emulated --time-scale=10 --iterations=3")).out;
+  for (const char* text : {"Time of a GPU by stage: compute, bubbles by cause, optimizer",
+                           "Memory of a GPU by stage", "model       llm", "recompute   none"}) {
+    EXPECT_THAT(simulated, HasSubstr(text));
+    EXPECT_THAT(measured, HasSubstr(text));
+  }
+  EXPECT_THAT(measured, HasSubstr("backend     emulated: "));
+  EXPECT_THAT(measured, HasSubstr("3 steps after 2 of warm-up"));
+  EXPECT_THAT(measured, HasSubstr("by the model of the plan, not measured"));
+  EXPECT_THAT(measured, Not(HasSubstr("fidelity")));
+}
+
+TEST_F(CliRunTest, EfficiencyNeedsAProfileOfThisHardware) {
+  const std::string run = absl::StrCat("run ", WriteOneRank(), " --backend=cpu --iterations=1");
+  EXPECT_FALSE(RunJson(run).contains("mfu"));
+  EXPECT_TRUE(RunJson(run + " --profile=examples/cpu/core.textproto").contains("mfu"));
+}
+
+TEST_F(CliRunTest, ProfileOfOneRankIsAProfile) {
+  const std::string file = WriteOneRank();
+  const Json json = RunJson(absl::StrCat("profile --backend=cpu --for=", file,
+                                         " --repetitions=3 --base=examples/cpu/core.textproto "
+                                         "--out=$W/mine.textproto"));
+  ASSERT_FALSE(json["kernels"].empty());
+  EXPECT_EQ(json["kernels"][0]["repetitions"], 3);
+  EXPECT_TRUE(json["transfers"].empty());
+  EXPECT_FALSE(json.contains("interference"));
+  const auto profile = hw::LoadProfile(Work() + "/mine.textproto");
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->name(), "mine");
+  EXPECT_EQ(profile->measured_kernels_size(), static_cast<int>(json["kernels"].size()));
+  EXPECT_FALSE(profile->measured_on().empty());
+  EXPECT_EQ(Run(absl::StrCat("simulate ", file, " --profile=$W/mine.textproto")).exit_code, 0);
+}
+
+TEST_F(CliRunTest, ProfileFlagsThatMakeNoSense) {
+  ExpectOneLineError("profile --backend=cpu", {"--out is required"});
+  ExpectOneLineError("profile --backend=emulated --out=$W/p.textproto",
+                     {"--backend=emulated: is none of cpu, cuda"});
+  ExpectOneLineError("profile --backend=cpu --out=$W/p.pb", {"ends in .textproto"});
+  ExpectOneLineError("profile --backend=cpu --out=$W/p.textproto --repetitions=0",
+                     {"--repetitions: is 0"});
+  ExpectOneLineError("profile --backend=cpu --out=$W/p.textproto --base=none", {"none"});
+  ExpectOneLineError("profile --backend=cpu --out=$W/none/p.textproto", {"--out=", "no folder"});
+}
+
+}  // namespace
+}  // namespace optimus::tools

@@ -1,0 +1,128 @@
+// `optimus validate`, as a user starts it without a launcher.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/files.h"
+#include "schedule/ir/serialize.h"
+#include "tools/cli_testing.h"
+#include "tools/scaled_timeline.h"
+
+namespace optimus::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+constexpr char kExample[] = "examples/cpu/mllm_optimus.textproto";
+
+class CliValidateTest : public CliTest {
+ protected:
+  // a: as it is simulated; b: the same, 4 % longer.
+  void WriteTimelines() {
+    const Result result = Run(absl::StrCat("simulate ", kExample,
+                                           " --fidelity=gpu --timeline=$W/a.timeline.pb "
+                                           "--schedule=$W/s.schedule.pb"));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const ir::Timeline timeline = ir::ReadTimeline(Work() + "/a.timeline.pb").value();
+    ASSERT_TRUE(ir::WriteTimeline(Work() + "/b.timeline.pb", Scaled(timeline, 1.04)).ok());
+  }
+};
+
+constexpr char kBoth[] = "validate timelines $W/a.timeline.pb $W/b.timeline.pb";
+
+TEST_F(CliValidateTest, HelpNamesEveryFlag) {
+  const std::string run = Run("validate run --help").out;
+  for (const char* flag :
+       {"EXPERIMENT", "--backend", "--rounds", "--iterations", "--warmup", "--repetitions",
+        "--tolerance", "--least-difference", "--time-scale", "--timeout", "--json", "--out"}) {
+    EXPECT_THAT(run, HasSubstr(flag));
+  }
+  const std::string timelines = Run("validate timelines --help").out;
+  for (const char* flag : {"SIMULATED", "MEASURED", "--schedule", "--tolerance", "--json"}) {
+    EXPECT_THAT(timelines, HasSubstr(flag));
+  }
+  EXPECT_THAT(Run("validate --help").out, HasSubstr("timelines"));
+}
+
+TEST_F(CliValidateTest, TimelinesWithinAndOutsideTheTolerance) {
+  WriteTimelines();
+  const Result within = Run(kBoth);
+  EXPECT_EQ(within.exit_code, 0) << within.err;
+  EXPECT_THAT(within.out, HasSubstr("-3.8 %"));  // 1 / 1.04 - 1
+  EXPECT_THAT(within.out, HasSubstr("the step is within it"));
+  const Result outside = Run(absl::StrCat(kBoth, " --tolerance=0.03"));
+  EXPECT_EQ(outside.exit_code, 2) << outside.err;
+  EXPECT_THAT(outside.out, HasSubstr("the step is OUTSIDE it"));
+}
+
+TEST_F(CliValidateTest, TimelinesAsJsonWithTheirWork) {
+  WriteTimelines();
+  const Json json =
+      Json::parse(Run(absl::StrCat(kBoth, " --json --schedule=$W/s.schedule.pb")).out);
+  EXPECT_NEAR(json["step_error"], 1 / 1.04 - 1, 1e-6);
+  EXPECT_EQ(json["within_tolerance"], true);
+  EXPECT_EQ(json["operations_only_in_one"], 0);
+  EXPECT_GT(json["operations_compared"], 100);
+  ASSERT_FALSE(json["work"].empty());
+  for (const Json& work : json["work"]) {
+    if (work["measured_s"] > 1e-4) EXPECT_NEAR(work["error"], 1 / 1.04 - 1, 1e-3) << work;
+  }
+  ASSERT_FALSE(json["shares"].empty());
+  // Without the schedule nothing says what the operations are.
+  EXPECT_TRUE(Json::parse(Run(absl::StrCat(kBoth, " --json")).out)["work"].empty());
+}
+
+TEST_F(CliValidateTest, ATruncatedTimelineIsRefused) {
+  WriteTimelines();
+  const std::string whole = ReadFile(Work() + "/b.timeline.pb").value();
+  Write("b.timeline.pb", whole.substr(0, whole.size() - 7));
+  ExpectOneLineError(kBoth, {"b.timeline.pb"});
+  Write("b.timeline.pb", "");
+  ExpectOneLineError(kBoth, {"b.timeline.pb"});
+}
+
+TEST_F(CliValidateTest, TimelinesOfTwoWorldsAreRefused) {
+  WriteTimelines();
+  ASSERT_EQ(Run("simulate examples/cpu/emulated_8.textproto --fidelity=gpu "
+                "--timeline=$W/b.timeline.pb")
+                .exit_code,
+            0);
+  ExpectOneLineError(kBoth, {});
+}
+
+TEST_F(CliValidateTest, FlagsThatMakeNoSense) {
+  const std::string run = absl::StrCat("validate run ", kExample, " --backend=");
+  ExpectOneLineError("validate", {"optimus validate --help"});
+  ExpectOneLineError("validate run --backend=cpu", {"EXPERIMENT is required"});
+  ExpectOneLineError(run + "tpu", {"--backend=tpu: is none of cpu, emulated, cuda"});
+  ExpectOneLineError(run + "cpu --rounds=0", {"--rounds: is 0"});
+  ExpectOneLineError(run + "cpu --tolerance=-1", {"--tolerance: is -1"});
+  ExpectOneLineError(run + "cpu --time-scale=3", {"--time-scale is for --backend=emulated only"});
+  ExpectOneLineError(run + "cpu --round=3",
+                     {"unknown flag --round", "optimus validate run --help"});
+  ExpectOneLineError("validate timelines $W/a.timeline.pb", {"MEASURED is required"});
+}
+
+TEST_F(CliValidateTest, ExperimentsThatDoNotGoTogether) {
+  const std::string run = absl::StrCat("validate run --backend=emulated ", kExample, " ");
+  ExpectOneLineError(run + "examples/cpu/emulated_8.textproto",
+                     {"needs 8 ranks", "needs 2", "validate experiments of one size together"});
+  ExpectOneLineError(run + kExample, {"a second experiment named mllm_optimus"});
+  ExpectOneLineError(run + "$W/s.schedule.pb", {"is named as a schedule; give experiments"});
+  ExpectOneLineError(run + "$W/none.textproto", {"none.textproto"});
+}
+
+TEST_F(CliValidateTest, WithoutALauncherItSaysSo) {
+  const Result result =
+      Run(absl::StrCat("validate run --backend=emulated ", kExample), "", "PATH=/nowhere ");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("mpirun cannot be started"));
+  EXPECT_THAT(result.err, HasSubstr("2 ranks are needed"));
+}
+
+}  // namespace
+}  // namespace optimus::tools

@@ -1,0 +1,83 @@
+// `optimus validate run`: the mechanism. How close the simulator comes is measured on a quiet
+// machine.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "hw_profiles/profile.h"
+#include "schedule/ir/serialize.h"
+#include "tools/mpi_testing.h"
+
+namespace optimus::tools {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class MpiValidateTest : public MpiTest {
+ protected:
+  // Alone: it starts its ranks itself.
+  Result RunAlone(const std::string& arguments) {
+    return Run(arguments, "", "export ASAN_OPTIONS=detect_leaks=0; ");
+  }
+};
+
+TEST_F(MpiValidateTest, StartsItsRanksAndComparesTwoExperiments) {
+  const Result result = RunAlone(
+      "validate run examples/cpu/numerics_pp2_megatron.textproto "
+      "examples/cpu/numerics_pp2_optimus.textproto --backend=cpu --rounds=2 --iterations=6 "
+      "--warmup=1 --repetitions=6 --tolerance=20 --least-difference=50 --out=$W/out --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["within_tolerance"], true);
+  EXPECT_GT(json["noise"]["samples"], 10);
+  ASSERT_EQ(json["experiments"].size(), 2);
+  for (const Json& experiment : json["experiments"]) {
+    EXPECT_EQ(experiment["steps"], 6);
+    EXPECT_GT(experiment["simulated_s"], 0);
+    EXPECT_EQ(experiment["operations_only_in_one"], 0);
+    EXPECT_FALSE(experiment["work"].empty());
+    EXPECT_FALSE(experiment["shares"].empty());
+  }
+  EXPECT_THAT(Files(), Contains("out/profile.textproto"));
+  EXPECT_THAT(Files(), Contains("out/validation.json"));
+  // What was written is what was compared.
+  const Result again =
+      Run("validate timelines $W/out/numerics_pp2_optimus.simulated.timeline.pb "
+          "$W/out/numerics_pp2_optimus.measured.timeline.pb --tolerance=100 --json "
+          "--schedule=$W/out/numerics_pp2_optimus.schedule.pb");
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(Json::parse(again.out)["step_error"], json["experiments"][1]["step_error"]);
+  EXPECT_TRUE(hw::LoadProfile(Work() + "/out/profile.textproto").ok());
+}
+
+TEST_F(MpiValidateTest, OutsideTheToleranceExitsWithTwo) {
+  const Result result = RunAlone(
+      "validate run examples/cpu/numerics_dp2_megatron.textproto --backend=cpu "
+      "--rounds=1 --iterations=2 --warmup=1 --repetitions=2 --tolerance=0");
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("OUTSIDE"));
+  EXPECT_THAT(result.out, HasSubstr("noise       a GEMM of 512 x 512 x 512"));
+}
+
+TEST_F(MpiValidateTest, EmulatedRanksAreTheSimulatorsAfterScaling) {
+  const Json json =
+      JsonOfRanks(8,
+                  "validate run examples/cpu/emulated_8.textproto --backend=emulated "
+                  "--time-scale=30 --rounds=1 --iterations=1 --warmup=0 --tolerance=1");
+  ASSERT_EQ(json["experiments"].size(), 1);
+  EXPECT_FALSE(json.contains("noise"));
+  // The step is never shorter than simulated, by more than what interference is left out.
+  EXPECT_LT(json["experiments"][0]["step_error"], 0.02);
+}
+
+TEST_F(MpiValidateTest, AnErrorIsSaidOnce) {
+  ExpectOneError(3, "validate run examples/cpu/pp2_1f1b.textproto --backend=cpu",
+                 {"this schedule needs 2 ranks", "3 were started"});
+}
+
+}  // namespace
+}  // namespace optimus::tools

@@ -102,8 +102,6 @@ void Arena::Release() {
   }
 }
 
-void Arena::Rewind() { inputs_.next = outputs_.next = 0; }
-
 bool Arena::OutputsAreFinite() const {
   for (std::int64_t i = 0; i < outputs_.size.value(); i += 4) {
     float value = 0;

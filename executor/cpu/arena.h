@@ -1,9 +1,10 @@
 #pragma once
 // The memory that kernels work on where their data means nothing. Operands are taken at offsets
 // that move on with every kernel, round and round, so that a kernel finds weights and activations
-// where a training step would have left them, in memory and not in the cache, and the same in every
-// run: profiling and running see the same. What is read and what is written are two regions, so
-// that no value grows from kernel to kernel; sums (weight gradients) grow by a bounded amount each.
+// where a training step would have left them, in memory and not in the cache: profiling and running
+// see the same, and the order of kernels alone decides where their operands lie. What is read and
+// what is written are two regions, so that no value grows from kernel to kernel; sums (weight
+// gradients) grow by a bounded amount each.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,6 @@ class Arena {
   // The next place of `bytes` without a gap, at most the region's size, aligned to 64.
   const std::byte* NextInput(Bytes bytes) { return inputs_.Next(bytes); }
   std::byte* NextOutput(Bytes bytes) { return outputs_.Next(bytes); }
-  void Rewind();  // both regions start over
 
   // Whether all that has been written is finite, taken as f32.
   bool OutputsAreFinite() const;

@@ -148,7 +148,8 @@ class CpuDevice::Impl {
     return absl::OkStatus();
   }
 
-  // The order of kernels decides where operands lie, so every schedule starts at the beginning.
+  // An arena that is large enough goes on where it is: also a second schedule finds its operands in
+  // memory, not in the cache.
   absl::Status MakeMemory(Bytes memory) {
     const Bytes usual =
         region_ > Bytes(0) ? region_ : UsualRegion(LastLevelCache(), memory, Cores());
@@ -158,7 +159,6 @@ class CpuDevice::Impl {
       arena_.reset();
       OPTIMUS_ASSIGN_OR_RETURN(arena_, Arena::Create(inputs, outputs, element_));
     }
-    arena_->Rewind();
     return MakeScratch();
   }
 

@@ -3,8 +3,18 @@
 // ranks call every function together; all do the same work at the same time, because a core or GPU
 // whose neighbours idle is faster than one in a training step. Samples of several rounds can be
 // put together, so that profiling and running may take turns while a machine drifts.
+//
+// What is measured is run as a Schedule by the Runtime, so a time holds all that it holds in a
+// training step:
+//   - a kernel: from the end of the one before it in a full stream to its own end;
+//   - a collective: from the moment when the last member's compute stream is done with what the
+//     collective waits for, until the last member's compute stream can go on after it;
+//   - a message: the same from the sender to the receiver (half of a round trip);
+//   - so waking the threads or streams at both ends belongs to a transfer, and a kernel that
+//     waited for one does not pay for it.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -40,8 +50,8 @@ struct MeasurePlan {
 MeasurePlan PlanFor(const ir::Schedule& schedule);
 void Merge(MeasurePlan& plan, const MeasurePlan& other);
 // Kernels over a range of sizes of each kind: what a roofline is fitted to where no schedule is
-// given.
-MeasurePlan GenericPlan(int ranks, int ranks_per_node);
+// given. `most`: of the largest GEMM; the default takes a CPU core 0.2 s, a GPU needs about 2e12.
+MeasurePlan GenericPlan(int ranks, int ranks_per_node, Flops most = Flops(2e10));
 
 // Samples, nanoseconds, by index into the plan. Means over ranks of each repetition.
 struct Samples {
@@ -53,10 +63,15 @@ struct Samples {
   std::vector<double> kernel_under_nvlink, kernel_under_nic, collective_under_kernel;
 };
 
-// One round: `repetitions` of everything, added to `samples` (at every rank the same: rank 0's
-// are broadcast).
+// One round: `repetitions` of everything after one of warm-up, added to `samples` (at every rank
+// the same: rank 0's are broadcast). It prepares the device and connects the communicator for
+// schedules of its own, so a Runtime that was made before must be made anew before its next step.
+// `while_waiting` as in Runtime::Step, may be null. INVALID_ARGUMENT names a transfer that this
+// world is too small for. A transfer between nodes is measured inside the node where there is only
+// one, and the other way round: as a schedule for such nodes would run here.
 absl::Status MeasureRound(const MeasurePlan& plan, World& world, Device& device,
-                          Communicator& ranks, int repetitions, Samples& samples);
+                          Communicator& ranks, int repetitions, Samples& samples,
+                          const std::function<absl::Status()>& while_waiting = nullptr);
 
 // Medians and quartiles.
 HardwareMeasurements Summarize(const MeasurePlan& plan, const Samples& samples, World& world,

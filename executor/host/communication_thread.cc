@@ -14,7 +14,8 @@ CommunicationThread::CommunicationThread(StepState& state)
     : state_(state),
       poll_idle_ns_(absl::ToInt64Nanoseconds(state.options.poll_idle)),
       poll_busy_ns_(absl::ToInt64Nanoseconds(state.options.poll_busy)),
-      poll_in_kernel_ns_(absl::ToInt64Nanoseconds(state.options.poll_in_kernel)) {}
+      poll_in_kernel_ns_(absl::ToInt64Nanoseconds(state.options.poll_in_kernel)),
+      poll_for_others_ns_(absl::ToInt64Nanoseconds(state.options.poll_for_others)) {}
 
 void CommunicationThread::Run() {
   WakeExactly();
@@ -72,7 +73,6 @@ void CommunicationThread::Reset() {
     }
     Stream stream;
     stream.queue = &state_.queues[s];
-    stream.ready_ns = state_.start_ns;
     streams_.push_back(stream);
   }
 }
@@ -174,6 +174,7 @@ bool CommunicationThread::WaitIsOver(Stream& stream) {
 absl::StatusOr<bool> CommunicationThread::RunTask(Stream& stream) {
   if (stream.task == nullptr) {
     HostTask* const task = stream.queue->tasks[stream.command().index].get();
+    state_.BeginStream(stream, NowNs());
     OPTIMUS_RETURN_IF_ERROR(task->Start(stream.ready_ns));
     stream.task = task;
     stream.not_before_ns = task->NotBeforeNs();
@@ -213,9 +214,12 @@ CommunicationThread::Pause CommunicationThread::NextPause() const {
   if (polls && state_.compute_idle.load(std::memory_order_seq_cst)) {
     pause.yields = poll_idle_ns_ <= 0;
     pause.until_ns = std::min(pause.until_ns, now_ns + poll_idle_ns_);
-  } else if (polls || state_.has_progress.load(std::memory_order_relaxed)) {
-    pause.nap = polls ? Nap::kImpatient : Nap::kHelp;
+  } else if (polls) {
+    pause.nap = Nap::kImpatient;
     pause.until_ns = std::min(pause.until_ns, now_ns + poll_in_kernel_ns_);
+  } else if (state_.has_progress.load(std::memory_order_relaxed)) {
+    pause.nap = Nap::kHelp;
+    pause.until_ns = std::min(pause.until_ns, now_ns + poll_for_others_ns_);
   }
   return pause;
 }

@@ -50,7 +50,7 @@ class CommunicationThread {
   bool MustNotSleep(const Pause& pause) const;
 
   StepState& state_;
-  const std::int64_t poll_idle_ns_, poll_busy_ns_, poll_in_kernel_ns_;
+  const std::int64_t poll_idle_ns_, poll_busy_ns_, poll_in_kernel_ns_, poll_for_others_ns_;
   // Held by this thread within a step, unless it sleeps; then the compute thread may have it.
   std::mutex rounds_mutex_;
   std::vector<Stream> streams_;  // those that are not done, by stream

@@ -48,7 +48,6 @@ void ComputeThread::GoIdle() {
 absl::Status ComputeThread::RunStep() {
   StreamCursor cursor;
   cursor.queue = &state_.queues[static_cast<std::size_t>(ir::Stream::kCompute)];
-  cursor.ready_ns = state_.start_ns;
   while (!cursor.done() && !stopping()) {
     OPTIMUS_RETURN_IF_ERROR(RunCommand(cursor));
     ++cursor.next;
@@ -70,6 +69,7 @@ absl::Status ComputeThread::RunCommand(StreamCursor& cursor) {
 }
 
 absl::Status ComputeThread::Work(StreamCursor& cursor, const Command& command) {
+  state_.BeginStream(cursor, NowNs());
   std::int64_t end_ns = 0;
   if (command.kind == CommandKind::kKernel) {
     OPTIMUS_ASSIGN_OR_RETURN(end_ns,

@@ -195,7 +195,7 @@ absl::Status HostDevice::Impl::Start() {
   CheckWaits();
   OPTIMUS_RETURN_IF_ERROR(misuse_);
   phase_ = Phase::kStarted;
-  state_.start_ns = NowNs();
+  state_.start_ns = 0;
   state_.compute_idle.store(false, std::memory_order_seq_cst);
   state_.running.store(2, std::memory_order_seq_cst);
   state_.started.fetch_add(1, std::memory_order_seq_cst);

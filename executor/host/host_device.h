@@ -10,7 +10,8 @@
 //
 // Two clocks: events record the moment they really happened (TimeNs). Beside it every operation has
 // a nominal end, which a kernel or task returns and the next operation gets as `ready_ns` (the
-// latest nominal end of what it waited for). Real kernels return now; emulated ones return
+// latest nominal end of what it waited for; where there is nothing, the moment at which the step's
+// first operation begins). Real kernels return now; emulated ones return
 // ready + duration, so that what a sleep overshoots does not add up.
 
 #include <cstdint>
@@ -56,6 +57,9 @@ struct HostOptions {
   absl::Duration poll_idle = absl::Microseconds(5);
   absl::Duration poll_busy = absl::Microseconds(200);
   absl::Duration poll_in_kernel = absl::Milliseconds(2);
+  // How often SetProgress' hook is called at least within a step while nothing is in flight: others
+  // may need it.
+  absl::Duration poll_for_others = absl::Milliseconds(2);
   // How often SetProgress' hook is called between steps.
   absl::Duration poll_between_steps = absl::Milliseconds(5);
 };

@@ -48,13 +48,27 @@ void StepState::WakeAll() {
   communication.Wake();
 }
 
+void StepState::BeginStream(StreamCursor& cursor, std::int64_t now_ns) {
+  if (cursor.ready_ns != 0) {
+    return;
+  }
+  std::int64_t start = 0;
+  cursor.ready_ns = start_ns.compare_exchange_strong(start, now_ns) ? now_ns : start;
+}
+
+void StepState::Record(StreamCursor& cursor, Event event, Waiter other) {
+  const std::int64_t now_ns = NowNs();
+  BeginStream(cursor, now_ns);
+  if (events.Record(event, cursor.ready_ns, now_ns, other)) {
+    (other == kComputeThread ? compute : communication).Wake();
+  }
+}
+
 absl::StatusOr<bool> StepState::RunSimple(StreamCursor& cursor, Waiter other) {
   const Command command = cursor.command();
   switch (command.kind) {
     case CommandKind::kRecord:
-      if (events.Record(command.index, cursor.ready_ns, NowNs(), other)) {
-        (other == kComputeThread ? compute : communication).Wake();
-      }
+      Record(cursor, command.index, other);
       return true;
     case CommandKind::kWriteStamp:
       stamps.Write(command.index, cursor.queue->stamps[cursor.next_stamp++]);

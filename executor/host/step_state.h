@@ -28,7 +28,9 @@ struct StepState {
   EventTable events;
   StampTable stamps;
   std::array<StreamQueue, ir::kStreamCount> queues;
-  std::int64_t start_ns = 0;
+  // Nominal start of the step: when its first operation begins, whichever thread it is on; 0
+  // before. Counted from Start, a step would be shorter by as much as the threads woke late.
+  std::atomic<std::int64_t> start_ns{0};
 
   // One for each thread; only the thread itself sleeps on it.
   Sleeper caller, compute, communication;
@@ -45,6 +47,8 @@ struct StepState {
   std::function<void()> progress;  // under progress_mutex
   std::atomic<bool> has_progress{false};
 
+  // A stream's first operation has nothing before it that says when it can begin.
+  void BeginStream(StreamCursor& cursor, std::int64_t now_ns);
   // The first error counts.
   void Fail(absl::Status error);
   absl::Status error();
@@ -57,6 +61,7 @@ struct StepState {
   absl::StatusOr<bool> RunSimple(StreamCursor& cursor, Waiter other);
 
  private:
+  void Record(StreamCursor& cursor, Event event, Waiter other);
   absl::Status CompareStamp(std::uint32_t slot, const Stamp& expected,
                             const StreamQueue::StampText* text) const;
   std::mutex error_mutex_;

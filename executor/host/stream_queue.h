@@ -55,7 +55,7 @@ struct StreamCursor {
   StreamQueue* queue = nullptr;
   std::size_t next = 0;  // command
   std::size_t next_stamp = 0, next_text = 0;
-  std::int64_t ready_ns = 0;  // nominal end of all that came before
+  std::int64_t ready_ns = 0;  // nominal end of all that came before; 0: nothing did
   bool done() const { return next == queue->commands.size(); }
   const Command& command() const { return queue->commands[next]; }
 };

@@ -27,19 +27,25 @@ struct BackendOptions {
   double time_scale = 1;  // emulated: real time per profiled time
   const CostModel* costs = nullptr;  // emulated: outlives the backend
   bool cuda_graph = false;           // cuda: capture a step once and launch it as a graph
+  int cuda_checked_steps = 2;        // cuda: stamps are checked in so many steps (the warm-up)
 };
 
 // MPI where mpirun or srun started this process, torchrun's environment where that is there, else
 // one rank alone. Call it once, before anything else of the executor; the World must outlive all.
+// UNIMPLEMENTED where ranks were started in a way that this build or this kind of backend cannot
+// join; FAILED_PRECONDITION where a launcher started several ranks that do not see each other.
 absl::StatusOr<std::unique_ptr<World>> JoinWorld(BackendKind kind, int& argc, char**& argv);
 
 struct Backend {
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicator> ranks;  // of the world; destroyed before the device
 };
+// Called by all ranks. UNIMPLEMENTED: not in this build, or not between the ranks of this world;
+// INVALID_ARGUMENT: options; UNAVAILABLE: no such device here.
 absl::StatusOr<Backend> MakeBackend(BackendKind kind, World& world, const BackendOptions& options);
 
-// "cpu (oneDNN 2.6.3, MPI 4.1.4)", "cuda: not in this build": for `optimus run --help` and errors.
+// "cpu (oneDNN 2.6.3, Open MPI 4.1.4)", "cuda: not in this build (OPTIMUS_CUDA)": for `optimus run
+// --help` and errors.
 std::vector<std::string> DescribeBackends();
 
 }  // namespace optimus::executor

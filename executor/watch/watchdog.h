@@ -30,15 +30,21 @@ class Watchdog {
   static absl::StatusOr<std::unique_ptr<Watchdog>> Create(World& world, absl::Duration timeout);
   ~Watchdog();
 
-  // What this rank does from now on: `current` says it in words ("compute: llm layer 3 ..."),
-  // `progress` is a number that changes when something has ended. Null: nothing that could hang
-  // (outside a step; the board then shows `phase`). They are called by Tick.
+  // What this rank does from now on: `current` says it in words ("compute: llm layer 3 ...", shown
+  // after `phase`), `progress` is a number that changes when something has ended. Null: nothing
+  // that could hang (outside a step; the board then shows `phase`). They are called by Tick.
   void Follow(std::string phase, std::function<std::string()> current,
               std::function<std::int64_t()> progress);
 
+  // This rank is about to end the run because of an error that it prints itself: nobody else has to
+  // say anything. Call it before printing.
+  void Failing();
+
   // About every 50 ms, by the thread that waits. DEADLINE_EXCEEDED (hang), ABORTED (a rank died) or
   // CANCELLED (asked to stop) with the whole report, at the rank that has to print it; with an
-  // empty message at ranks that only have to end.
+  // empty message at ranks that only have to end, which is given some seconds later, so that the
+  // report is out before World::Abort ends all. A hang's report has a line for every rank. Time
+  // that passes without Tick (a stopped process) does not count as hanging.
   absl::Status Tick();
 
  private:

@@ -62,4 +62,10 @@ std::int64_t BytesOfC(const GemmProblem& problem) {
   return elements * (problem.float_output ? kFp32 : kBf16);
 }
 
+std::int64_t AlignmentOf(std::int64_t offset_elements) {
+  std::int64_t alignment = 256;
+  while (offset_elements * kBf16 % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
 }  // namespace optimus::executor::cuda

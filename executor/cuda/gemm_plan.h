@@ -43,4 +43,8 @@ std::int64_t BytesOfA(const GemmProblem& problem);
 std::int64_t BytesOfB(const GemmProblem& problem);
 std::int64_t BytesOfC(const GemmProblem& problem);
 
+// What an operand's address is a multiple of, in bytes (a power of two, at most 256), where it
+// begins so many bf16 elements after an aligned one: kernels with wide loads need it.
+std::int64_t AlignmentOf(std::int64_t offset_elements);
+
 }  // namespace optimus::executor::cuda

@@ -103,6 +103,14 @@ TEST(GemmPlan, WeightGradientIsAddedInFp32) {
   EXPECT_EQ(BytesOfC(problem), kOut * kIn * 4);
 }
 
+TEST(GemmPlan, AlignmentIsThatOfTheAddress) {
+  EXPECT_EQ(AlignmentOf(0), 256);
+  EXPECT_EQ(AlignmentOf(128), 256);
+  EXPECT_EQ(AlignmentOf(3 * 64), 128);
+  EXPECT_EQ(AlignmentOf(8), 16);
+  EXPECT_EQ(AlignmentOf(7), 2);
+}
+
 // Inputs of variance 1 give outputs of variance 1, whatever k is.
 TEST(GemmPlan, OutputsAreAsLargeAsInputs) {
   for (const std::int64_t k : {16, 256}) {

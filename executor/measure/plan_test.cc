@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "executor/measure/measure.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "schedule/ir/testing.h"
+
+namespace optimus::executor {
+namespace {
+
+using ir::Stream;
+using ir::testing::PhaseTag;
+using ir::testing::ScheduleBuilder;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Kernel MemoryBound(const std::string& name, std::int64_t bytes) {
+  Kernel kernel;
+  kernel.kind = KernelKind::kMemoryBound;
+  kernel.name = name;
+  kernel.bytes = Bytes(bytes);
+  return kernel;
+}
+
+std::uint32_t AddKernel(ScheduleBuilder& builder, int program, std::int32_t work) {
+  ir::Operation op;
+  op.work = work;
+  return builder.Add(program, op, {});
+}
+
+std::vector<std::string> Names(const MeasurePlan& plan) {
+  std::vector<std::string> names;
+  for (const Kernel& kernel : plan.kernels) names.push_back(kernel.name);
+  return names;
+}
+
+std::vector<std::int64_t> Sizes(const TransferCase& transfer) {
+  std::vector<std::int64_t> sizes;
+  for (const Bytes size : transfer.sizes) sizes.push_back(size.value());
+  return sizes;
+}
+
+std::string Text(const TransferCase& transfer) {
+  return std::string(transfer.send ? "send" : ToString(transfer.kind)) +
+         (transfer.scope == LinkScope::kNvlink ? " in " : " between ") +
+         std::to_string(transfer.group.ranks) + "/" + std::to_string(transfer.group.ranks_per_node);
+}
+std::vector<std::string> Texts(const MeasurePlan& plan) {
+  std::vector<std::string> texts;
+  for (const TransferCase& transfer : plan.transfers) texts.push_back(Text(transfer));
+  return texts;
+}
+
+TEST(PlanFor, KernelsThatProgramsUseInTheirOrder) {
+  ScheduleBuilder builder({1, 2, 1});
+  builder.schedule().kernels = {MemoryBound("unused", 1), MemoryBound("late", 2),
+                                MemoryBound("early", 3), MemoryBound("early", 3),
+                                MemoryBound("other stage", 4)};
+  const std::int32_t fixed = builder.FixedKernel(5);
+  for (const std::int32_t work : {2, 1, 3, fixed, 1}) AddKernel(builder, 0, work);
+  for (const std::int32_t work : {4, 2}) AddKernel(builder, 1, work);
+  const MeasurePlan plan = PlanFor(builder.Take());
+  EXPECT_THAT(Names(plan), ElementsAre("early", "late", "other stage"));
+  EXPECT_THAT(plan.transfers, IsEmpty());
+  EXPECT_FALSE(plan.interference);
+}
+
+TEST(PlanFor, CollectivesByTheShapeOfTheirGroups) {
+  ScheduleBuilder builder({4, 1, 2});
+  builder.schedule().gpus_per_node = 4;
+  const auto tp = builder.AddGroup("tp", false, false, true);  // 2 in a node
+  const auto dp = builder.AddGroup("dp", true, false, false);  // 4, of which 2 share a node
+  const auto one = builder.AddGroup("one", false, true, false);
+  const auto add = [&](CollectiveKind kind, std::int64_t bytes, std::int32_t group) {
+    builder.AddCollective(0, Stream::kTensorParallel, PhaseTag(Phase::kForward),
+                          builder.AddCollectiveWork(kind, bytes, group));
+  };
+  add(CollectiveKind::kAllReduce, 5000, tp);
+  add(CollectiveKind::kAllReduce, 100, tp);
+  add(CollectiveKind::kAllReduce, 5000, tp);
+  add(CollectiveKind::kAllReduce, 2048, dp);
+  add(CollectiveKind::kAllGather, 3000, dp);
+  add(CollectiveKind::kAllReduce, 700, one);
+  add(CollectiveKind::kAllReduce, 0, tp);
+  const MeasurePlan plan = PlanFor(builder.Take());
+  EXPECT_THAT(Texts(plan),
+              ElementsAre("all_reduce in 2/2", "all_reduce between 4/2", "all_gather between 4/2"));
+  EXPECT_THAT(Sizes(plan.transfers[0]), ElementsAre(100, 1024, 2048, 4096, 5000));
+  EXPECT_THAT(Sizes(plan.transfers[1]), ElementsAre(1024, 2048));
+  EXPECT_THAT(Sizes(plan.transfers[2]), ElementsAre(1024, 2048, 3000));
+  EXPECT_TRUE(plan.interference);
+}
+
+// Four stages of one rank, two in a node: of three edges one leaves its node.
+TEST(PlanFor, MessagesInANodeAndBetweenNodes) {
+  ScheduleBuilder builder({1, 4, 1});
+  builder.schedule().gpus_per_node = 2;
+  const std::int32_t transfer = builder.AddTransfer("activation", 1500, 0);
+  const std::int32_t free = builder.AddTransfer("free", 0, 0);
+  const std::int32_t fixed = builder.AddTransfer("fixed", 9000, 7);
+  int message = 0;
+  for (int stage = 0; stage < 3; ++stage) {
+    for (const std::int32_t work : {transfer, free, fixed}) {
+      builder.AddSend(stage, Stream::kForwardSend, stage + 1, message, work);
+      builder.AddReceive(stage + 1, Stream::kForwardReceive, stage, message++, work);
+    }
+  }
+  const MeasurePlan plan = PlanFor(builder.Take());
+  EXPECT_THAT(Texts(plan), ElementsAre("send in 2/2", "send between 2/1"));
+  EXPECT_THAT(Sizes(plan.transfers[0]), ElementsAre(1024, 1500));
+  EXPECT_THAT(Sizes(plan.transfers[1]), ElementsAre(1024, 1500));
+  EXPECT_FALSE(plan.interference);  // messages slow nobody
+}
+
+TEST(Merge, NothingTwice) {
+  MeasurePlan plan;
+  plan.kernels = {MemoryBound("a", 1), MemoryBound("b", 1)};
+  plan.transfers = {{false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(8)}}};
+  MeasurePlan other;
+  other.kernels = {MemoryBound("b", 1), MemoryBound("b", 2)};
+  other.transfers = {
+      {false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {4, 4}, {Bytes(8)}},
+      {false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(4), Bytes(8)}},
+      {true, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(4)}}};
+  other.interference = true;
+  Merge(plan, other);
+  EXPECT_THAT(Names(plan), ElementsAre("a", "b", "b"));
+  EXPECT_THAT(Texts(plan), ElementsAre("all_reduce in 2/2", "all_reduce in 4/4", "send in 2/2"));
+  EXPECT_THAT(Sizes(plan.transfers[0]), ElementsAre(4, 8));
+  EXPECT_TRUE(plan.interference);
+}
+
+TEST(GenericPlan, EveryKindInEveryPlace) {
+  const MeasurePlan plan = GenericPlan(16, 8);
+  for (const KernelKind kind :
+       {KernelKind::kGemm, KernelKind::kAttention, KernelKind::kMemoryBound}) {
+    EXPECT_GE(std::count_if(plan.kernels.begin(), plan.kernels.end(),
+                            [&](const Kernel& kernel) { return kernel.kind == kind; }),
+              5);
+  }
+  // Five kinds and messages in a node; five kinds over all ranks, five over one rank of each node,
+  // and messages, between nodes.
+  EXPECT_EQ(plan.transfers.size(), 17U);
+  EXPECT_TRUE(plan.interference);
+  const MeasurePlan alone = GenericPlan(1, 1);
+  EXPECT_THAT(alone.transfers, IsEmpty());
+  EXPECT_FALSE(alone.interference);
+}
+
+TEST(GenericPlan, NoGemmIsLargerThanAskedFor) {
+  double largest = 0;
+  for (const Kernel& kernel : GenericPlan(1, 1, Flops(2e12)).kernels) {
+    EXPECT_LE(kernel.flops.value(), 2e12);
+    largest = std::max(largest, kernel.flops.value());
+  }
+  EXPECT_GT(largest, 2e12 / 8);
+  for (const Kernel& kernel : GenericPlan(1, 1).kernels) EXPECT_LE(kernel.flops.value(), 2e10);
+}
+
+}  // namespace
+}  // namespace optimus::executor

@@ -1,0 +1,78 @@
+// Samples to medians and quartiles.
+
+#include <algorithm>
+#include <cmath>
+
+#include "executor/measure/measure.h"
+
+namespace optimus::executor {
+namespace {
+
+// Between the two values that are nearest to a share of the sorted ones, in proportion.
+double Quantile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+Picoseconds FromNs(double ns) { return Picoseconds(RoundSaturated(std::max(ns, 0.0) * 1000)); }
+
+MeasuredTime TimeOf(std::vector<double> samples_ns) {
+  MeasuredTime time;
+  if (samples_ns.empty()) return time;
+  std::sort(samples_ns.begin(), samples_ns.end());
+  time.median = FromNs(Quantile(samples_ns, 0.5));
+  time.spread = FromNs(Quantile(samples_ns, 0.75) - Quantile(samples_ns, 0.25));
+  time.repetitions = static_cast<std::int32_t>(samples_ns.size());
+  return time;
+}
+
+// Nothing runs faster for being disturbed.
+double FactorOf(std::vector<double> samples) {
+  if (samples.empty()) return 1;
+  std::sort(samples.begin(), samples.end());
+  return std::max(Quantile(samples, 0.5), 1.0);
+}
+
+TransferMeasurement SummarizeTransfer(const TransferCase& transfer,
+                                      const std::vector<std::vector<double>>& samples) {
+  TransferMeasurement measured{transfer.send, transfer.kind, transfer.scope, transfer.group, {}};
+  for (std::size_t i = 0; i < transfer.sizes.size() && i < samples.size(); ++i) {
+    if (!samples[i].empty()) measured.points.push_back({transfer.sizes[i], TimeOf(samples[i])});
+  }
+  return measured;
+}
+
+}  // namespace
+
+HardwareMeasurements Summarize(const MeasurePlan& plan, const Samples& samples, World& world,
+                               const Device& device, const std::string& backend,
+                               const std::string& date) {
+  HardwareMeasurements measured;
+  measured.backend = backend;
+  measured.device = device.Description();
+  measured.host = world.host();
+  measured.date = date;
+  measured.ranks_per_node = world.local_size();
+  // The ranks of a node share its RAM, but each has a GPU of its own.
+  const std::int64_t sharers = backend == "cuda" ? 1 : std::max(world.local_size(), 1);
+  measured.memory = Bytes(device.memory().value() / sharers);
+  for (std::size_t i = 0; i < plan.kernels.size() && i < samples.kernels_ns.size(); ++i) {
+    if (samples.kernels_ns[i].empty()) continue;
+    measured.kernels.push_back({plan.kernels[i], TimeOf(samples.kernels_ns[i])});
+  }
+  for (std::size_t i = 0; i < plan.transfers.size() && i < samples.transfers_ns.size(); ++i) {
+    TransferMeasurement transfer = SummarizeTransfer(plan.transfers[i], samples.transfers_ns[i]);
+    if (!transfer.points.empty()) measured.transfers.push_back(std::move(transfer));
+  }
+  measured.launch = TimeOf(samples.launch_ns);
+  measured.interference = {FactorOf(samples.kernel_under_nvlink),
+                           FactorOf(samples.kernel_under_nic),
+                           FactorOf(samples.collective_under_kernel)};
+  measured.interference_repetitions = static_cast<int>(
+      std::max(samples.kernel_under_nvlink.size(), samples.kernel_under_nic.size()));
+  return measured;
+}
+
+}  // namespace optimus::executor

@@ -15,7 +15,6 @@
 namespace optimus::tools {
 namespace {
 
-using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 class CliProfileTest : public CliTest {};
 

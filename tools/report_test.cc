@@ -248,6 +248,12 @@ TEST(ReportTest, ProfileHashFollowsTheContent) {
   EXPECT_EQ(hash, ProfileHash(Costs().profile()));
   profile.mutable_gpu()->mutable_gemm_efficiency()->set_value(0.5);
   EXPECT_NE(hash, ProfileHash(profile));
+  hw::HardwareProfile measured = Costs().profile();
+  measured.add_measured_kernels()->mutable_time()->set_median_us(1);
+  const std::string with_kernel = ProfileHash(measured);
+  EXPECT_NE(hash, with_kernel);
+  measured.mutable_measured_kernels(0)->mutable_time()->set_median_us(1.0000001);
+  EXPECT_NE(with_kernel, ProfileHash(measured));
   // FNV-1a, 64 bits, of nothing is its offset basis.
   EXPECT_EQ(ProfileHash({}), "cbf29ce484222325");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
+#include "validation/span_times.h"
 
 namespace optimus::validation {
 namespace {
@@ -30,16 +32,6 @@ absl::Status CheckSpans(const std::string& which, const std::vector<ir::Span>& s
   return absl::OkStatus();
 }
 
-// Takes the spans of the first rank off `spans`.
-Spans TakeRank(Spans& spans) {
-  const auto end = std::find_if(spans.begin(), spans.end(), [&](const ir::Span& span) {
-    return span.rank != spans.front().rank;
-  });
-  const Spans rank = spans.first(static_cast<std::size_t>(end - spans.begin()));
-  spans.remove_prefix(rank.size());
-  return rank;
-}
-
 absl::Status CheckSameOperations(Spans simulated, Spans measured) {
   const auto what = [&](std::size_t i) {
     return absl::StrCat("rank ", measured.front().rank, ": operation ",
@@ -53,6 +45,25 @@ absl::Status CheckSameOperations(Spans simulated, Spans measured) {
   return absl::InvalidArgumentError(absl::StrCat(
       what(i), " (simulated ", simulated.size(), ", measured ", measured.size(),
       " operations); hint: they are of different schedules, or one of them is not complete"));
+}
+
+absl::Status CheckAreOf(const ir::Schedule& schedule, Spans spans) {
+  while (!spans.empty()) {
+    const ir::Span last = TakeRank(spans).back();
+    if (last.rank < 0 || last.rank >= schedule.world.gpus()) {
+      return absl::InvalidArgumentError(absl::StrCat("rank ", last.rank, ": schedule '",
+                                                     schedule.name, "' has ", schedule.world.gpus(),
+                                                     " ranks"));
+    }
+    const std::size_t count =
+        schedule.programs[ProgramOfRank(schedule, last.rank)].operations.size();
+    if (last.operation >= count) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "rank ", last.rank, ": operation ", last.operation, " is not in schedule '",
+          schedule.name, "', which has ", count, " there; hint: give the schedule that was run"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // What an operation does; empty for a receive, which takes no time of its own.
@@ -79,29 +90,17 @@ std::string NameOf(const ir::Schedule& schedule, const ir::Operation& op) {
 
 class WorkTable {
  public:
-  explicit WorkTable(const ir::Schedule& schedule) : schedule_(schedule) {}
+  WorkTable(const ir::Schedule& schedule, const ir::Timeline& simulated,
+            const ir::Timeline& measured)
+      : schedule_(schedule), simulated_(schedule, simulated), measured_(schedule, measured) {}
 
   // The spans of one rank, by operation, the same operations in both.
-  absl::Status Add(Spans simulated, Spans measured) {
-    const ir::Parallelism& world = schedule_.world;
-    const std::int32_t rank = measured.front().rank;
-    if (rank < 0 || rank >= world.gpus()) {
-      return absl::InvalidArgumentError(absl::StrCat("rank ", rank, ": schedule '", schedule_.name,
-                                                     "' has ", world.gpus(), " ranks"));
-    }
-    const int stage = rank / (world.dp * world.tp);
-    const int lane = ir::LaneOf(schedule_, rank % world.tp);
-    const ir::Program& program = schedule_.programs[ir::ProgramIndex(schedule_, stage, lane)];
-    if (measured.back().operation >= program.operations.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", rank, ": operation ", measured.back().operation,
-                       " is not in schedule '", schedule_.name, "', which has ",
-                       program.operations.size(), " there; hint: give the schedule that was run"));
-    }
+  void Add(Spans simulated, Spans measured) {
+    const ir::Program& program =
+        schedule_.programs[ProgramOfRank(schedule_, measured.front().rank)];
     for (std::size_t i = 0; i < measured.size(); ++i) {
       Add(program.operations[measured[i].operation], simulated[i], measured[i]);
     }
-    return absl::OkStatus();
   }
 
   std::vector<WorkComparison> Take() {
@@ -119,11 +118,12 @@ class WorkTable {
     if (is_new) rows_.push_back({.name = std::move(name)});
     WorkComparison& row = rows_[at->second];
     ++row.operations;
-    row.simulated_s += ToSeconds(simulated.end - simulated.start);
-    row.measured_s += ToSeconds(measured.end - measured.start);
+    row.simulated_s += ToSeconds(simulated_.TimeOf(simulated));
+    row.measured_s += ToSeconds(measured_.TimeOf(measured));
   }
 
   const ir::Schedule& schedule_;
+  SpanTimes simulated_, measured_;
   std::vector<WorkComparison> rows_;
   absl::flat_hash_map<std::string, std::size_t> index_;  // into rows_
 };
@@ -134,8 +134,12 @@ absl::Status CompareWork(const ir::Timeline& simulated, const ir::Timeline& meas
                          const ir::Schedule* schedule, Comparison& comparison) {
   OPTIMUS_RETURN_IF_ERROR(CheckSpans("simulated", simulated.spans));
   OPTIMUS_RETURN_IF_ERROR(CheckSpans("measured", measured.spans));
-  const ir::Schedule none;
-  WorkTable table(schedule == nullptr ? none : *schedule);
+  std::optional<WorkTable> table;
+  if (schedule != nullptr) {
+    OPTIMUS_RETURN_IF_ERROR(CheckAreOf(*schedule, simulated.spans));
+    OPTIMUS_RETURN_IF_ERROR(CheckAreOf(*schedule, measured.spans));
+    table.emplace(*schedule, simulated, measured);
+  }
   Spans left = simulated.spans, right = measured.spans;
   while (!left.empty() && !right.empty()) {
     if (left.front().rank != right.front().rank) {
@@ -146,10 +150,10 @@ absl::Status CompareWork(const ir::Timeline& simulated, const ir::Timeline& meas
     const Spans a = TakeRank(left), b = TakeRank(right);
     OPTIMUS_RETURN_IF_ERROR(CheckSameOperations(a, b));
     comparison.operations_compared += static_cast<std::int64_t>(b.size());
-    if (schedule != nullptr) OPTIMUS_RETURN_IF_ERROR(table.Add(a, b));
+    if (table) table->Add(a, b);
   }
   comparison.operations_only_in_one += static_cast<std::int64_t>(left.size() + right.size());
-  comparison.work = table.Take();
+  if (table) comparison.work = table->Take();
   return absl::OkStatus();
 }
 

@@ -126,10 +126,11 @@ absl::Status Anatomy::ReadItems() {
     for (const ir::Operation& op : program.operations) {
       if (op.kind != ir::OperationKind::kKernel || op.tag.phase != Phase::kForward) continue;
       if (op.tag.module < 0 || op.tag.module >= modules()) {
-        return absl::UnimplementedError(absl::StrCat(
-            "numerics: ", ir::Describe(*schedule_, program, static_cast<std::uint32_t>(
-                                                                &op - program.operations.data())),
-            " belongs to no module: schedules of measured stages hold no model"));
+        return absl::UnimplementedError(
+            absl::StrCat("numerics: ",
+                         ir::Describe(*schedule_, program,
+                                      static_cast<std::uint32_t>(&op - program.operations.data())),
+                         " belongs to no module: schedules of measured stages hold no model"));
       }
       const Item item = {op.tag.module, op.tag.layer, op.tag.chunk};
       items.insert(item);
@@ -140,7 +141,28 @@ absl::Status Anatomy::ReadItems() {
       last_item_[v] = std::max(last_item_[v], OrderOf(item));
     }
   }
+  ShareEncoderItems();
   return absl::OkStatus();
+}
+
+// An encoder pipeline that no micro-batch passes holds the layers of its stages all the same: those
+// that the other pipelines have there.
+void Anatomy::ShareEncoderItems() {
+  for (int m = 1; m < modules(); ++m) {
+    const ModulePlan& module = modules_[m];
+    if (!module.own_pipelines) continue;
+    const int stages = schedule_->world.pp * module.subgroups / schedule_->modules[m].pipelines;
+    std::map<int, std::set<Item>> by_stage;
+    for (std::size_t p = 0; p < items_.size(); ++p) {
+      for (const Item& item : items_[p]) {
+        if (item.module == m) by_stage[schedule_->programs[p].stage % stages].insert(item);
+      }
+    }
+    for (std::size_t p = 0; p < items_.size(); ++p) {
+      const std::set<Item>& all = by_stage[schedule_->programs[p].stage % stages];
+      items_[p].insert(all.begin(), all.end());
+    }
+  }
 }
 
 int Anatomy::OrderOf(const Item& item) const {
@@ -150,7 +172,8 @@ int Anatomy::OrderOf(const Item& item) const {
 
 Place Anatomy::PlaceOf(int rank) const {
   const RankPlace at = executor::PlaceOf(*schedule_, rank);
-  return {rank, at.stage, at.d, at.t, ir::LaneOf(*schedule_, at.t), &schedule_->programs[at.program]};
+  return {
+      rank, at.stage, at.d, at.t, ir::LaneOf(*schedule_, at.t), &schedule_->programs[at.program]};
 }
 
 const std::set<Item>& Anatomy::ItemsOf(const ir::Program& program) const {

@@ -29,12 +29,12 @@ RowRange PartOf(RowRange whole, std::int64_t index, std::int64_t count);
 struct ModulePlan {
   Dims dims;
   bool frozen = false;
-  bool own_pipelines = false;    // encoder pipelines beside the LLM's
-  int tp = 1;                    // its tensor parallelism
-  int subgroups = 1;             // encoder pipelines side by side on the LLM's tp ranks
-  int data_parallel = 1;         // ranks that hold the same shard of it
-  std::int64_t length = 0;       // tokens of a sequence
-  std::int64_t sequences = 0;    // of a micro-batch
+  bool own_pipelines = false;        // encoder pipelines beside the LLM's
+  int tp = 1;                        // its tensor parallelism
+  int subgroups = 1;                 // encoder pipelines side by side on the LLM's tp ranks
+  int data_parallel = 1;             // ranks that hold the same shard of it
+  std::int64_t length = 0;           // tokens of a sequence
+  std::int64_t sequences = 0;        // of a micro-batch
   std::int64_t slice_sequences = 0;  // of one pass of a layer
   std::set<std::int32_t> skipped;    // micro-batches without input
   int slices() const { return static_cast<int>(sequences / slice_sequences); }
@@ -57,9 +57,9 @@ struct Place {
 // What crosses the boundary behind a virtual stage: an unfinished module's activations and the
 // outputs of finished encoders (and the gradients of both on their way back).
 struct Crossing {
-  std::int16_t module = -1;      // -1: none
-  std::int16_t layer = 0;        // in front of this layer of it
-  std::vector<int> projected;    // encoders (from 0) whose output passes
+  std::int16_t module = -1;    // -1: none
+  std::int16_t layer = 0;      // in front of this layer of it
+  std::vector<int> projected;  // encoders (from 0) whose output passes
 };
 
 class Anatomy {
@@ -106,7 +106,7 @@ class Anatomy {
   absl::Status ReadModules();
   void ReadFlags();
   absl::Status ReadItems();
-  absl::Status CheckSync() const;
+  void ShareEncoderItems();
   int OrderOf(const Item& item) const;
 
   const ir::Schedule* schedule_ = nullptr;

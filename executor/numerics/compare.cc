@@ -140,8 +140,8 @@ class Comparison {
     }
     // No gradient at all (an encoder without input): any other one is wrong by all that it is.
     const double relative = std::sqrt(error) / (norm > 0 ? std::sqrt(norm) : 1);
-    return NumericsReport::Tensor{reference_.shape.name,
-                                  static_cast<std::int64_t>(seen_.size()), relative};
+    return NumericsReport::Tensor{reference_.shape.name, static_cast<std::int64_t>(seen_.size()),
+                                  relative};
   }
 
  private:
@@ -279,8 +279,8 @@ absl::StatusOr<NumericsReport> CompareResults(const ir::Schedule& schedule,
   report.losses = gathered.losses;
   report.reference_losses = TrainReference(reference, gathered.losses.size());
   for (std::size_t i = 0; i < report.losses.size(); ++i) {
-    report.worst_loss_error = Worse(RelativeError(report.losses[i], report.reference_losses[i]),
-                                    report.worst_loss_error);
+    report.worst_loss_error =
+        Worse(RelativeError(report.losses[i], report.reference_losses[i]), report.worst_loss_error);
   }
   OPTIMUS_RETURN_IF_ERROR(CompareGradients(reference, gathered.pieces, report));
   return report;

@@ -74,9 +74,9 @@ class Lister {
     const RowRange heads = PartOf({0, dims().attention_width()}, u_, tp);
     // Fewer key/value heads than ranks: several ranks hold the same one.
     const bool replicated = dims().kv_heads < tp;
-    const RowRange kv = replicated ? PartOf({0, dims().kv_width()}, u_ * dims().kv_heads / tp,
-                                            dims().kv_heads)
-                                   : PartOf({0, dims().kv_width()}, u_, tp);
+    const RowRange kv =
+        replicated ? PartOf({0, dims().kv_width()}, u_ * dims().kv_heads / tp, dims().kv_heads)
+                   : PartOf({0, dims().kv_width()}, u_, tp);
     AddNorm(Name("norm1"));
     AddOutputs(Name("qkv"), 0, heads, false);
     AddOutputs(Name("qkv"), dims().attention_width(), kv, replicated);
@@ -131,8 +131,8 @@ absl::Status SetSync(const Anatomy& anatomy, const Place& place, Holding& holdin
     const ir::Collective& collective = schedule.collectives[op.work];
     if (collective.work.name == "grad_norm" || !Covers(anatomy, op.tag, holding)) continue;
     const std::vector<std::int32_t> ranks = ir::RanksOf(
-        schedule, ir::MembersOf(schedule, schedule.groups[collective.group], place.stage, place.d,
-                                place.t));
+        schedule,
+        ir::MembersOf(schedule, schedule.groups[collective.group], place.stage, place.d, place.t));
     holding.members = static_cast<int>(ranks.size());
     holding.position =
         static_cast<int>(std::find(ranks.begin(), ranks.end(), place.rank) - ranks.begin());
@@ -188,14 +188,13 @@ absl::Status Parameters::Init(const Anatomy& anatomy, int rank) {
     const TensorShape& tensor = anatomy.tensor(holding.tensor);
     for (std::int64_t r = holding.row; r < holding.row + holding.rows; ++r) {
       for (std::int64_t c = holding.column; c < holding.column + holding.columns; ++c) {
-        parameter.value.push_back(
-            FirstValue(anatomy.model().seed, tensor, r * tensor.columns + c));
+        parameter.value.push_back(FirstValue(anatomy.model().seed, tensor, r * tensor.columns + c));
       }
     }
     parameter.gradient.assign(parameter.value.size(), 0.0F);
     if (!holding.sharded) continue;
-    const auto begin = parameter.value.begin() +
-                       std::min(holding.shard_begin(), holding.elements());
+    const auto begin =
+        parameter.value.begin() + std::min(holding.shard_begin(), holding.elements());
     parameter.shard_value.assign(begin, begin + holding.shard_size());
     parameter.shard_value.resize(holding.shard_elements(), 0.0F);
     parameter.shard_gradient.assign(holding.shard_elements(), 0.0F);

@@ -123,9 +123,7 @@ class LayerForward : public LayerView {
     Slot* out = At(What::kHeads);
     task().needs = {qkv};
     MakeHeads();
-    task().body = [=, dims = attention()] {
-      out->Put(numerics::Attention(dims, qkv->data));
-    };
+    task().body = [=, dims = attention()] { out->Put(numerics::Attention(dims, qkv->data)); };
     return absl::OkStatus();
   }
 

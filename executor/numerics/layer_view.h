@@ -36,8 +36,8 @@ class LayerView {
   std::int64_t ffn() const { return dims().ffn / module_.tp; }
   std::int64_t fc1_width() const { return dims().fc1_width() / module_.tp; }
   AttentionDims attention() const {
-    return {module_.slice_sequences, module_.length, heads(), kv_heads(), dims().head_dim,
-            dims().causal};
+    return {module_.slice_sequences, module_.length, heads(), kv_heads(),
+            dims().head_dim,         dims().causal};
   }
   // Slot of this layer's pass; `layer`: so many layers further.
   Slot* At(What what, int layer = 0) {
@@ -56,9 +56,7 @@ class LayerView {
   NormParts Norm(const char* name) {
     return NormOf(context_, LayerTensor(dims(), tag_.layer, name));
   }
-  const std::string& kernel() const {
-    return context_.schedule().kernels[compiled_.op.work].name;
-  }
+  const std::string& kernel() const { return context_.schedule().kernels[compiled_.op.work].name; }
   const CollectiveWork& collective() const {
     return context_.schedule().collectives[compiled_.op.work].work;
   }

@@ -101,8 +101,7 @@ Floats NormaliseBackward(const Floats& x, const Floats& dy, std::int64_t width, 
     if (bias_gradient == nullptr) sum = 0;
     for (std::int64_t j = 0; j < width; ++j) {
       const float normal = (x[row + j] - moments.mean) * moments.inverse;
-      dx[row + j] =
-          moments.inverse * (dy[row + j] * weight[j] - sum / n - normal * sum_normal / n);
+      dx[row + j] = moments.inverse * (dy[row + j] * weight[j] - sum / n - normal * sum_normal / n);
     }
   }
   return dx;
@@ -172,9 +171,7 @@ void ForEachHead(const AttentionDims& dims, Visit visit) {
   }
 }
 
-float Scale(const AttentionDims& dims) {
-  return 1 / std::sqrt(static_cast<float>(dims.head_dim));
-}
+float Scale(const AttentionDims& dims) { return 1 / std::sqrt(static_cast<float>(dims.head_dim)); }
 
 std::int64_t Keys(const AttentionDims& dims, std::int64_t query) {
   return dims.causal ? query + 1 : dims.length;
@@ -185,9 +182,8 @@ std::int64_t Keys(const AttentionDims& dims, std::int64_t query) {
 Floats Scores(const AttentionDims& dims, const Floats& qkv) {
   Floats scores(dims.matrices() * dims.length * dims.length, 0.0F);
   ForEachHead(dims, [&](const HeadView& head) {
-    AddProductTransposedB(dims.length, dims.length, dims.head_dim,
-                          {&qkv[head.q], head.row_stride}, {&qkv[head.k], head.row_stride},
-                          {&scores[head.scores], dims.length});
+    AddProductTransposedB(dims.length, dims.length, dims.head_dim, {&qkv[head.q], head.row_stride},
+                          {&qkv[head.k], head.row_stride}, {&scores[head.scores], dims.length});
   });
   return scores;
 }

@@ -86,9 +86,9 @@ class MessageCompiler {
   SendSide FindSend() const {
     SendSide side;
     const ir::Schedule& schedule = context_.schedule();
-    side.program = sends() ? context_.place.program
-                           : &schedule.programs[ir::PeerProgram(
-                                 schedule, *context_.place.program, op_)];
+    side.program =
+        sends() ? context_.place.program
+                : &schedule.programs[ir::PeerProgram(schedule, *context_.place.program, op_)];
     for (const ir::Operation& op : side.program->operations) {
       if (op.kind == ir::OperationKind::kSend && op.message == op_.message) side.op = &op;
     }
@@ -103,9 +103,7 @@ class MessageCompiler {
   static bool LeavesEncoder(const ir::Operation& cause) {
     return cause.tag.layer == ir::kProjectorLayer && cause.tag.phase == Phase::kForward;
   }
-  static bool LeavesLlm(const ir::Operation& cause) {
-    return cause.tag.module == ir::kLlmModule;
-  }
+  static bool LeavesLlm(const ir::Operation& cause) { return cause.tag.module == ir::kLlmModule; }
 
   absl::Status FromEncoderPipeline() {
     const SendSide side = FindSend();

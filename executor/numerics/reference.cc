@@ -33,9 +33,8 @@ class SamplePass {
 
   void Backward() {
     const Rows dnormal = LinearBackward(normal_, LogitGradients(), Head(), nullptr);
-    Rows dx =
-        NormBackward(before_head_, dnormal, *Find(ModuleTensor(llm(), "final_norm weight")),
-                     Find(ModuleTensor(llm(), "final_norm bias")));
+    Rows dx = NormBackward(before_head_, dnormal, *Find(ModuleTensor(llm(), "final_norm weight")),
+                           Find(ModuleTensor(llm(), "final_norm bias")));
     LayersBackward(0, llm_, dx);
     for (std::size_t k = 0; k < encoders_.size(); ++k) {
       if (!encoders_[k].empty()) EncoderBackward(static_cast<int>(k), dx);
@@ -64,7 +63,7 @@ class SamplePass {
     const auto find = [&](const char* what) {
       return Find(LayerTensor(modules_[module], layer, what));
     };
-    return {find("norm1 weight"), find("norm1 bias"), find("qkv weight"), find("qkv bias"),
+    return {find("norm1 weight"), find("norm1 bias"), find("qkv weight"),   find("qkv bias"),
             find("proj weight"),  find("proj bias"),  find("norm2 weight"), find("norm2 bias"),
             find("fc1 weight"),   find("fc1 bias"),   find("fc2 weight"),   find("fc2 bias")};
   }
@@ -148,9 +147,9 @@ class SamplePass {
         }
       }
       const Sequence& sequence = encoders_[k][i];
-      Rows dx = LinearBackward(sequence.output, dprojected,
-                               *Find(ModuleTensor(dims, "projector weight")),
-                               Find(ModuleTensor(dims, "projector bias")));
+      Rows dx =
+          LinearBackward(sequence.output, dprojected, *Find(ModuleTensor(dims, "projector weight")),
+                         Find(ModuleTensor(dims, "projector bias")));
       if (!encoder.frozen) LayersBackward(k + 1, sequence.layers, dx);
     }
   }

@@ -16,29 +16,29 @@ namespace optimus::executor::numerics {
 // [tokens, width] where nothing else is said; "local": the rank's own tokens under sequence
 // parallelism.
 enum class What : std::uint8_t {
-  kHidden,             // input of a layer (behind the last layer: of head or projector), local
-  kNorm1,              // local
-  kNorm1Full,          // gathered
-  kQkv,                // queries, keys, values of this rank's heads
-  kScores,             // unfused attention: [sequence, head, query, key]
+  kHidden,     // input of a layer (behind the last layer: of head or projector), local
+  kNorm1,      // local
+  kNorm1Full,  // gathered
+  kQkv,        // queries, keys, values of this rank's heads
+  kScores,     // unfused attention: [sequence, head, query, key]
   kProbabilities,
-  kHeads,              // output of the attention core
-  kProjPartial,        // to be summed over the tensor-parallel ranks
-  kProjOutput,         // local
-  kMiddle,             // between attention and MLP, local
+  kHeads,        // output of the attention core
+  kProjPartial,  // to be summed over the tensor-parallel ranks
+  kProjOutput,   // local
+  kMiddle,       // between attention and MLP, local
   kNorm2,
   kNorm2Full,
-  kFc1,                // before the activation
-  kActivation,         // behind it
+  kFc1,         // before the activation
+  kActivation,  // behind it
   kFc2Partial,
   kFc2Output,
-  kGradHidden,         // gradients, named by what they are the gradient of
+  kGradHidden,  // gradients, named by what they are the gradient of
   kGradHiddenFull,
   kGradActivation,
   kGradFc1,
   kGradNorm2Partial,
   kGradNorm2,
-  kGradMiddleNorm,     // through the norm alone, without the residual's
+  kGradMiddleNorm,  // through the norm alone, without the residual's
   kGradMiddle,
   kGradMiddleFull,
   kGradHeads,
@@ -48,18 +48,18 @@ enum class What : std::uint8_t {
   kGradNorm1Partial,
   kGradNorm1,
   kGradHiddenNorm,
-  kProjected,          // [rows, LLM hidden] of a piece of an encoder's output (slice: the piece)
+  kProjected,  // [rows, LLM hidden] of a piece of an encoder's output (slice: the piece)
   kGradProjected,
   kEmbeddingPartial,
   kGradEmbeddingFull,
   kFinalNorm,
   kFinalNormFull,
-  kLogits,             // this rank's part of the vocabulary
-  kLogSums,            // [tokens]
+  kLogits,   // this rank's part of the vocabulary
+  kLogSums,  // [tokens]
   kGradLogits,
   kGradFinalNormPartial,
   kGradFinalNorm,
-  kGradientNorm,       // one number: the step's gradients are final
+  kGradientNorm,  // one number: the step's gradients are final
 };
 const char* ToString(What what);
 

@@ -71,10 +71,8 @@ class SyncCompiler {
       for (int i = 0; i < members; ++i) {
         for (Parameter* parameter : covered) {
           const Holding& holding = parameter->holding;
-          const std::int64_t begin =
-              std::min(i * holding.shard_elements(), holding.elements());
-          const std::int64_t end =
-              std::min((i + 1) * holding.shard_elements(), holding.elements());
+          const std::int64_t begin = std::min(i * holding.shard_elements(), holding.elements());
+          const std::int64_t end = std::min((i + 1) * holding.shard_elements(), holding.elements());
           std::copy_n(from, end - begin, parameter->value.begin() + begin);
           from += holding.shard_elements();
         }
@@ -94,10 +92,8 @@ class SyncCompiler {
       for (int i = 0; i < members; ++i) {
         for (const Parameter* parameter : covered) {
           const Holding& holding = parameter->holding;
-          const std::int64_t begin =
-              std::min(i * holding.shard_elements(), holding.elements());
-          const std::int64_t end =
-              std::min((i + 1) * holding.shard_elements(), holding.elements());
+          const std::int64_t begin = std::min(i * holding.shard_elements(), holding.elements());
+          const std::int64_t end = std::min((i + 1) * holding.shard_elements(), holding.elements());
           std::copy(parameter->gradient.begin() + begin, parameter->gradient.begin() + end, to);
           std::fill(to + (end - begin), to + holding.shard_elements(), 0.0F);
           to += holding.shard_elements();
@@ -155,8 +151,8 @@ class SyncCompiler {
     const Place& place = context_.place;
     std::map<Segment, std::size_t> sizes;
     std::map<Segment, int> holders;
-    for (const std::int32_t rank : ir::RanksOf(
-             schedule, ir::MembersOf(schedule, group, place.stage, place.d, place.t))) {
+    for (const std::int32_t rank :
+         ir::RanksOf(schedule, ir::MembersOf(schedule, group, place.stage, place.d, place.t))) {
       OPTIMUS_ASSIGN_OR_RETURN(const std::vector<Holding> holdings,
                                HoldingsOf(context_.anatomy, rank));
       for (const Holding& holding : holdings) {
@@ -194,8 +190,8 @@ class SyncCompiler {
     task().makes = {norm};
     task().final_gradients = true;
     task().input_size = task().output_size = size;
-    // The sum of squares of what this rank has whole; replicas (biases of row-parallel layers) count
-    // on each.
+    // The sum of squares of what this rank has whole; replicas (biases of row-parallel layers)
+    // count on each.
     task().pack = [shared, whole](Floats& input) {
       std::fill(input.begin(), input.end(), 0.0F);
       for (Parameter* parameter : whole) {
@@ -234,8 +230,7 @@ class SyncCompiler {
     }
     task().body = [trained, rate = static_cast<float>(context_.model().learning_rate)] {
       for (Parameter* parameter : trained) {
-        Floats& value =
-            parameter->holding.sharded ? parameter->shard_value : parameter->value;
+        Floats& value = parameter->holding.sharded ? parameter->shard_value : parameter->value;
         const Floats& gradient = parameter->final_gradient();
         for (std::size_t i = 0; i < value.size(); ++i) value[i] -= rate * gradient[i];
       }

@@ -34,9 +34,9 @@ struct Task {
   // Gradients that it uses, with the contributions that they must have had by then since they were
   // last reduced.
   std::vector<std::pair<Parameter*, int>> contributions;
-  bool final_gradients = false;  // those gradients must be reduced too (gradient norm, optimizer)
-  std::vector<Parameter*> brings;   // values that an all-gather makes present
-  std::vector<Parameter*> frees;    // values that are let go after it (FSDP)
+  bool final_gradients = false;    // those gradients must be reduced too (gradient norm, optimizer)
+  std::vector<Parameter*> brings;  // values that an all-gather makes present
+  std::vector<Parameter*> frees;   // values that are let go after it (FSDP)
   Floats input, output;
 };
 
@@ -71,17 +71,19 @@ struct Compiled {
   absl::Status ExpectGemm(std::int64_t m, std::int64_t n, std::int64_t k) const {
     const GemmShape& is = context.schedule().kernels[op.work].gemm;
     if (is == GemmShape{m, n, k}) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("numerics: ", Name(), " is ", is.m, " x ", is.n, " x ", is.k, ", the model's is ",
-                     m, " x ", n, " x ", k, "; give the model that the schedule was made of"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "numerics: ", Name(), " is ", is.m, " x ", is.n, " x ", is.k, ", the model's is ", m, " x ",
+        n, " x ", k, "; give the model that the schedule was made of"));
   }
 };
 
 // One compiler for each kind of tag. They fill compiled.task.
-absl::Status CompileLayer(Compiled& compiled);      // forward, recomputation; calls the next
+absl::Status CompileLayer(Compiled& compiled);  // forward, recomputation; calls the next
 absl::Status CompileLayerBackward(Compiled& compiled);
-absl::Status CompileEnds(Compiled& compiled);       // embedding, head, projector
+absl::Status CompileEmbedding(Compiled& compiled);
+absl::Status CompileHead(Compiled& compiled);
+absl::Status CompileProjector(Compiled& compiled);
 absl::Status CompileMessage(Compiled& compiled);
-absl::Status CompileSync(Compiled& compiled);       // parameters, gradients, optimizer
+absl::Status CompileSync(Compiled& compiled);  // parameters, gradients, optimizer
 
 }  // namespace optimus::executor::numerics

@@ -134,7 +134,8 @@ float FirstValue(std::uint64_t seed, const TensorShape& tensor, std::int64_t ind
 }
 
 std::int64_t TokenOf(const NumericsModel& model, std::int64_t sample, std::int64_t position) {
-  const std::uint64_t key = Mix(Mix(model.seed ^ HashOf("tokens")) + static_cast<std::uint64_t>(sample));
+  const std::uint64_t key =
+      Mix(Mix(model.seed ^ HashOf("tokens")) + static_cast<std::uint64_t>(sample));
   return static_cast<std::int64_t>(Mix(key + static_cast<std::uint64_t>(position)) %
                                    static_cast<std::uint64_t>(model.llm.vocabulary_size()));
 }

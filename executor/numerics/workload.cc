@@ -14,8 +14,8 @@ namespace optimus::executor::numerics {
 absl::StatusOr<std::unique_ptr<NumericsWorkload>> NumericsWorkload::Make(
     const ir::Schedule& schedule, int rank, const NumericsModel& model) {
   if (rank < 0 || rank >= schedule.world.gpus()) {
-    return absl::InvalidArgumentError(absl::StrCat("numerics: rank ", rank, " of ",
-                                                   schedule.world.gpus(), " ranks"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("numerics: rank ", rank, " of ", schedule.world.gpus(), " ranks"));
   }
   std::unique_ptr<NumericsWorkload> workload(new NumericsWorkload());
   workload->model_ = model;
@@ -76,8 +76,14 @@ absl::Status NumericsWorkload::CompileOne(std::uint32_t id, bool repeated) {
     return compiled.Unknown();
   } else if (op.tag.layer >= 0) {
     OPTIMUS_RETURN_IF_ERROR(CompileLayer(compiled));
+  } else if (op.tag.layer == ir::kEmbeddingLayer) {
+    OPTIMUS_RETURN_IF_ERROR(CompileEmbedding(compiled));
+  } else if (op.tag.layer == ir::kHeadLayer) {
+    OPTIMUS_RETURN_IF_ERROR(CompileHead(compiled));
+  } else if (op.tag.layer == ir::kProjectorLayer) {
+    OPTIMUS_RETURN_IF_ERROR(CompileProjector(compiled));
   } else {
-    OPTIMUS_RETURN_IF_ERROR(CompileEnds(compiled));
+    return compiled.Unknown();
   }
   tasks_[id] = std::move(compiled.task);
   return absl::OkStatus();
@@ -109,7 +115,8 @@ void NumericsWorkload::FreeBetweenGathers() {
   std::set<Parameter*> gathered;
   for (std::uint32_t id = 0; id < tasks_.size(); ++id) {
     for (Parameter* parameter : tasks_[id].brings) {
-      if (!gathered.insert(parameter).second) tasks_[last_use[parameter]].frees.push_back(parameter);
+      if (!gathered.insert(parameter).second)
+        tasks_[last_use[parameter]].frees.push_back(parameter);
     }
     for (Parameter* parameter : tasks_[id].reads) last_use[parameter] = id;
   }
@@ -162,8 +169,8 @@ absl::StatusOr<std::function<absl::Status()>> NumericsWorkload::Kernel(std::uint
 
 absl::StatusOr<Payload> NumericsWorkload::Data(std::uint32_t operation) {
   if (operation >= tasks_.size() || tasks_[operation].body) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("numerics: operation ", operation, " of rank ", place_.rank, " moves no data"));
+    return absl::InvalidArgumentError(absl::StrCat("numerics: operation ", operation, " of rank ",
+                                                   place_.rank, " moves no data"));
   }
   Payload payload;
   const Task& task = tasks_[operation];
@@ -185,12 +192,11 @@ absl::Status NumericsWorkload::Missing(std::uint32_t id, const Slot& slot) const
   if (!slot.makers.empty()) {
     const auto behind = std::upper_bound(slot.makers.begin(), slot.makers.end(), id);
     const std::uint32_t by = behind == slot.makers.begin() ? *behind : *(behind - 1);
-    maker = absl::StrCat("it is made by ", Name(by),
-                         ", which the schedule has not ordered in front");
+    maker =
+        absl::StrCat("it is made by ", Name(by), ", which the schedule has not ordered in front");
   }
-  return absl::FailedPreconditionError(absl::StrCat("numerics: ", Name(id), " needs the ",
-                                                    Describe(slot.key), ", which is not there: ",
-                                                    maker));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "numerics: ", Name(id), " needs the ", Describe(slot.key), ", which is not there: ", maker));
 }
 
 absl::Status NumericsWorkload::MissingValues(std::uint32_t id, const Parameter& parameter) const {
@@ -201,9 +207,9 @@ absl::Status NumericsWorkload::MissingValues(std::uint32_t id, const Parameter& 
     if (other > id && gather != "nothing brings them") break;
     gather = absl::StrCat("they are brought by ", Name(other));
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("numerics: ", Name(id), " needs the values of ", parameter.holding.tensor,
-                   ", which are not there: ", gather));
+  return absl::FailedPreconditionError(absl::StrCat("numerics: ", Name(id), " needs the values of ",
+                                                    parameter.holding.tensor,
+                                                    ", which are not there: ", gather));
 }
 
 absl::Status NumericsWorkload::Check(std::uint32_t id) const {
@@ -219,10 +225,10 @@ absl::Status NumericsWorkload::Check(std::uint32_t id) const {
         (!task.final_gradients || parameter->holding.members == 1 || parameter->reductions > 0)) {
       continue;
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "numerics: ", Name(id), " uses the gradient of ", parameter->holding.tensor, ", which has ",
-        parameter->contributions, " of ", expected, " contributions and was reduced ",
-        parameter->reductions, " times"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("numerics: ", Name(id), " uses the gradient of ", parameter->holding.tensor,
+                     ", which has ", parameter->contributions, " of ", expected,
+                     " contributions and was reduced ", parameter->reductions, " times"));
   }
   return absl::OkStatus();
 }
@@ -279,9 +285,8 @@ absl::Span<const float> NumericsWorkload::Start(std::uint32_t id) {
   }
   task.pack(task.input);
   if (task.input.size() != task.input_size) {
-    (void)Fail(absl::InternalError(absl::StrCat("numerics: ", Name(id), " packs ",
-                                                task.input.size(), " numbers, not ",
-                                                task.input_size)));
+    (void)Fail(absl::InternalError(absl::StrCat(
+        "numerics: ", Name(id), " packs ", task.input.size(), " numbers, not ", task.input_size)));
     task.input.resize(task.input_size, 0.0F);
   }
   if (task.drops_early) Drop(task);

@@ -35,7 +35,8 @@ TEST(ClockFit, FindsTheOriginWithinItsUncertainty) {
       const std::int64_t before = now;
       const std::int64_t event = before + 4000 + static_cast<std::int64_t>(random() % 26000);
       now = event + 1000 + static_cast<std::int64_t>(random() % 19000);
-      fit.Add(before, now, static_cast<double>((event - origin) / 500 * 500));
+      const std::int64_t ticks = (event - origin) / 500;
+      fit.Add(before, now, static_cast<double>(ticks * 500));
       widest = std::max(widest, (now - before) / 2);
     }
     ASSERT_LE(std::abs(fit.origin_ns() - origin), fit.uncertainty_ns() + 500);

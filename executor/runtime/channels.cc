@@ -67,6 +67,7 @@ class ChannelFinder {
     const std::vector<std::uint32_t>& of_first = issued_[members.front()][group];
     for (std::size_t k = 0; k < of_first.size(); ++k) {
       std::vector<ir::Stream> streams;
+      streams.reserve(members.size());
       for (const std::int32_t member : members) {
         streams.push_back(schedule_.programs[member].operations[issued_[member][group][k]].stream);
       }

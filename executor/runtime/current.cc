@@ -25,7 +25,8 @@ CurrentOperations::CurrentOperations(const ir::Schedule& schedule, const Plan& p
   }
 }
 
-void CurrentOperations::Start() {
+void CurrentOperations::Start(int step) {
+  step_ = step;
   done_.fill(0);
   running_ = true;
 }
@@ -109,7 +110,8 @@ std::string CurrentOperations::Describe() const {
     }
     lines.push_back(std::move(line));
   }
-  return absl::StrJoin(lines, "; ");
+  if (lines.empty()) return "";
+  return absl::StrCat("step ", step_, ": ", absl::StrJoin(lines, "; "));
 }
 
 }  // namespace optimus::executor

@@ -18,8 +18,8 @@ class CurrentOperations {
   // All must outlive it.
   CurrentOperations(const ir::Schedule& schedule, const Plan& plan, const Device& device);
 
-  void Start();  // a step has been started
-  void Stop();   // it has ended
+  void Start(int step);  // it has been started
+  void Stop();           // it has ended
   // As Runtime's Current, ended and DescribeCurrent.
   std::vector<StreamState> States() const;
   std::int64_t ended() const;
@@ -38,6 +38,7 @@ class CurrentOperations {
   // By stream: how many of its operations are known to have ended. Only ever grows in a step, so
   // asking often is cheap.
   mutable std::array<std::size_t, ir::kStreamCount> done_{};
+  int step_ = -1;
   bool running_ = false;
 };
 

@@ -15,6 +15,7 @@ namespace {
 struct ProgramRoute {
   std::int32_t source = 0, destination = 0;  // indices into Schedule::programs
   ir::Stream send_stream = ir::Stream::kForwardSend, receive_stream = ir::Stream::kForwardReceive;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend auto operator<=>(const ProgramRoute&, const ProgramRoute&) = default;
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 
@@ -44,8 +45,9 @@ TEST(RunTest, GathersTheMeasuredStepsOfAllRanksAtRankZero) {
     if (!runtime.ok()) return runtime.status();
     const RunOptions options{.warm_up = 1, .steps = 3, .first_step = 5};
     absl::StatusOr<RunResult> result = executor::Run(**runtime, its.world, options, GiveUp());
-    if (result.ok()) results[rank] = *std::move(result);
-    return result.status();
+    if (!result.ok()) return result.status();
+    results[rank] = *std::move(result);
+    return absl::OkStatus();
   });
   for (const absl::Status& status : statuses) ASSERT_TRUE(status.ok()) << status;
   for (const NotingWorkload& workload : workloads) {
@@ -76,9 +78,10 @@ TEST(RunTest, GathersTheMeasuredStepsOfAllRanksAtRankZero) {
 }
 
 TEST(RunTest, MedianStepIsTheLowerOfTwo) {
-  auto median = [](std::vector<std::int64_t> lengths) {
-    std::vector<Picoseconds> steps;
-    for (const std::int64_t length : lengths) steps.emplace_back(length);
+  auto median = [](const std::vector<std::int64_t>& lengths) {
+    std::vector<Picoseconds> steps(lengths.size());
+    std::transform(lengths.begin(), lengths.end(), steps.begin(),
+                   [](std::int64_t length) { return Picoseconds(length); });
     return MedianStep(steps);
   };
   EXPECT_EQ(median({}), 0);

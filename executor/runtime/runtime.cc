@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<OperationTime>> Runtime::Impl::Step(
   OPTIMUS_RETURN_IF_ERROR(Enqueue(step));
   OPTIMUS_RETURN_IF_ERROR(world_.Barrier());
   if (absl::Status started = device_.Start(); !started.ok()) return Name(started);
-  current_.Start();
+  current_.Start(step);
   OPTIMUS_RETURN_IF_ERROR(Finish(while_waiting));
   current_.Stop();
   return Times();

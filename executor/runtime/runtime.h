@@ -55,7 +55,8 @@ class Runtime {
   std::vector<StreamState> Current() const;
   // Operations that have ended in this step so far.
   std::int64_t ended() const;
-  // "compute: llm layer 3 micro-batch 5 forward fc1 (operation 17) runs; ..." of Current().
+  // "step 4: compute: llm layer 3 micro-batch 5 forward fc1 (operation 17) runs; ..." of Current();
+  // empty where that is.
   std::string DescribeCurrent() const;
 
  private:

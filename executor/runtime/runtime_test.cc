@@ -162,12 +162,12 @@ TEST(RuntimeTest, AForgottenWaitStopsTheRunAndNamesBothOperations) {
   const absl::Status error = TheError(RunSteps(schedule, cluster, 1).statuses);
   EXPECT_THAT(
       std::string(error.message()),
-      AllOf(
-          HasSubstr("rank 1: expects rank 1: forward receive edge from stage 0 (operation 0, "
-                    "step 0), found nothing; it was at compute: llm layer 1 micro-batch 0 chunk 0 "
-                    "forward work10 (operation 1) runs; "),
-          HasSubstr("; backward_send: backward send edge to stage 0 (operation 3) waits for llm "
-                    "layer 1 micro-batch 0 chunk 0 backward work20 (operation 2)")));
+      AllOf(HasSubstr("rank 1: expects rank 1: forward receive edge from stage 0 (operation 0, "
+                      "step 0), found nothing; it was at step 0: compute: llm layer 1 micro-batch "
+                      "0 chunk 0 "
+                      "forward work10 (operation 1) runs; "),
+            HasSubstr("; backward_send: backward send edge to stage 0 (operation 3) waits for llm "
+                      "layer 1 micro-batch 0 chunk 0 backward work20 (operation 2)")));
 }
 
 TEST(RuntimeTest, SwappedMessagesStopTheRunAndNameBothOperations) {
@@ -233,10 +233,11 @@ TEST(RuntimeTest, SaysWhatEveryStreamIsAtWhenAMessageIsLost) {
   });
   // Rank 0: forward, its send, then the backward receive that never ends.
   EXPECT_TRUE(absl::IsDeadlineExceeded(statuses[0])) << statuses[0];
-  EXPECT_EQ(said[0],
-            "compute: llm layer 0 micro-batch 0 chunk 0 backward work20 (operation 3) waits for "
-            "backward receive edge from stage 1 (operation 2); backward_receive: backward receive "
-            "edge from stage 1 (operation 2) waits for rank 1");
+  EXPECT_EQ(
+      said[0],
+      "step 0: compute: llm layer 0 micro-batch 0 chunk 0 backward work20 (operation 3) waits for "
+      "backward receive edge from stage 1 (operation 2); backward_receive: backward receive "
+      "edge from stage 1 (operation 2) waits for rank 1");
   EXPECT_EQ(ended[0], 2);
   ASSERT_EQ(states[0].size(), 2);
   EXPECT_FALSE(states[0][0].begun);
@@ -275,13 +276,14 @@ TEST(RuntimeTest, SaysWhoIsInACollectiveThatNobodyElseReaches) {
                })
         .status();
   });
-  EXPECT_EQ(said[0],
-            "data_parallel: gradient_sync all_reduce (operation 1) is in its collective of ranks "
-            "0, 1, 2, 3");
+  EXPECT_EQ(
+      said[0],
+      "step 0: data_parallel: gradient_sync all_reduce (operation 1) is in its collective of ranks "
+      "0, 1, 2, 3");
   EXPECT_EQ(said[3],
-            "forward_receive: forward receive edge from stage 0 (operation 0) waits for rank 1; "
-            "data_parallel: gradient_sync all_reduce (operation 1) waits for forward receive edge "
-            "from stage 0 (operation 0)");
+            "step 0: forward_receive: forward receive edge from stage 0 (operation 0) waits for "
+            "rank 1; data_parallel: gradient_sync all_reduce (operation 1) waits for forward "
+            "receive edge from stage 0 (operation 0)");
 }
 
 // A dependency that is issued after what waits for it.
@@ -368,8 +370,8 @@ TEST(RuntimeTest, AWorkloadsDataGoesThroughMessagesAndCollectives) {
     for (int step = 0; step < 2; ++step) {
       const GiveUp give_up;
       OPTIMUS_RETURN_IF_ERROR((*runtime)->Step(step, give_up).status());
-      const float expected = rank < 2 ? 200.0F * step + 3 : 300.0F * step + 3 + rank + 1;
-      EXPECT_EQ(workload.value(rank < 2 ? summed : last), expected) << rank;
+      const int expected = rank < 2 ? 200 * step + 3 : 300 * step + 3 + rank + 1;
+      EXPECT_EQ(workload.value(rank < 2 ? summed : last), static_cast<float>(expected));
     }
     EXPECT_TRUE(workload.done(rank < 2 ? summed : got));
     return absl::OkStatus();

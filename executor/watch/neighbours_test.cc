@@ -17,6 +17,7 @@ using testing::SharedWorld;
 
 std::vector<int> NodesOf(const std::vector<std::pair<std::string, int>>& ranks) {
   std::vector<RankHost> hosts;
+  hosts.reserve(ranks.size());
   for (const auto& [host, local_rank] : ranks) hosts.push_back({host, local_rank});
   std::vector<int> nodes;
   for (const RankHost& host : NumberNodes(hosts)) nodes.push_back(host.node);

@@ -214,6 +214,7 @@ absl::Status Watchdog::Impl::OnDeath(const std::vector<int>& dead) {
 absl::Status Watchdog::Impl::ReportDeath(const std::vector<int>& dead) {
   neighbours_->SetState(RankState::kReporting);
   std::vector<std::string> lines;
+  lines.reserve(dead.size());
   for (const int rank : dead) {
     lines.push_back(absl::StrCat("rank ", rank, " (", neighbours_->host(rank),
                                  ") is gone (killed or crashed); it was at ",

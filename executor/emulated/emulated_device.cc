@@ -14,8 +14,9 @@ namespace {
 // arrive without help of a receiver that has nothing in flight.
 HostOptions HostOptionsFor(const EmulatedOptions& options) {
   HostOptions host;
-  host.poll_idle = host.poll_busy = host.poll_in_kernel = options.poll;
-  host.poll_for_others = host.poll_between_steps = 20 * options.poll;
+  host.poll_idle = host.poll_busy = options.poll;
+  host.poll_idle_longest = host.poll_in_kernel = 8 * options.poll;
+  host.poll_for_others = host.poll_between_steps = 80 * options.poll;
   return host;
 }
 

@@ -22,8 +22,9 @@ namespace optimus::executor {
 
 struct EmulatedOptions {
   double time_scale = 1;  // real time per priced time
-  // How often a rank looks whether the others have come; it adds to operations that are shorter.
-  absl::Duration poll = absl::Milliseconds(1);
+  // How often a rank looks whether the others have come (less often where it waits for long); it
+  // adds to operations that are shorter.
+  absl::Duration poll = absl::Microseconds(250);
 };
 
 class EmulatedDevice : public HostDevice {

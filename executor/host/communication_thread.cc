@@ -13,6 +13,8 @@ namespace optimus::executor {
 CommunicationThread::CommunicationThread(StepState& state)
     : state_(state),
       poll_idle_ns_(absl::ToInt64Nanoseconds(state.options.poll_idle)),
+      poll_idle_longest_ns_(
+          std::max(poll_idle_ns_, absl::ToInt64Nanoseconds(state.options.poll_idle_longest))),
       poll_busy_ns_(absl::ToInt64Nanoseconds(state.options.poll_busy)),
       poll_in_kernel_ns_(absl::ToInt64Nanoseconds(state.options.poll_in_kernel)),
       poll_for_others_ns_(absl::ToInt64Nanoseconds(state.options.poll_for_others)) {}
@@ -174,7 +176,8 @@ bool CommunicationThread::WaitIsOver(Stream& stream) {
 absl::StatusOr<bool> CommunicationThread::RunTask(Stream& stream) {
   if (stream.task == nullptr) {
     HostTask* const task = stream.queue->tasks[stream.command().index].get();
-    state_.BeginStream(stream, NowNs());
+    changed_ns_ = NowNs();
+    state_.BeginStream(stream, changed_ns_);
     OPTIMUS_RETURN_IF_ERROR(task->Start(stream.ready_ns));
     stream.task = task;
     stream.not_before_ns = task->NotBeforeNs();
@@ -193,8 +196,13 @@ absl::StatusOr<bool> CommunicationThread::PollTask(Stream& stream) {
   }
   stream.ready_ns = std::max(stream.ready_ns, *end_ns);
   stream.task = nullptr;
+  changed_ns_ = NowNs();
   stream.queue->tasks[stream.command().index].reset();
   return true;
+}
+
+std::int64_t CommunicationThread::IdlePauseNs(std::int64_t now_ns) const {
+  return std::clamp((now_ns - changed_ns_) / 8, poll_idle_ns_, poll_idle_longest_ns_);
 }
 
 CommunicationThread::Pause CommunicationThread::NextPause() const {
@@ -213,7 +221,7 @@ CommunicationThread::Pause CommunicationThread::NextPause() const {
   }
   if (polls && state_.compute_idle.load(std::memory_order_seq_cst)) {
     pause.yields = poll_idle_ns_ <= 0;
-    pause.until_ns = std::min(pause.until_ns, now_ns + poll_idle_ns_);
+    pause.until_ns = std::min(pause.until_ns, now_ns + IdlePauseNs(now_ns));
   } else if (polls) {
     pause.nap = Nap::kImpatient;
     pause.until_ns = std::min(pause.until_ns, now_ns + poll_in_kernel_ns_);

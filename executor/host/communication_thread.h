@@ -46,15 +46,18 @@ class CommunicationThread {
     bool yields = false;  // it does not sleep, but lets others run
   };
   Pause NextPause() const;
+  std::int64_t IdlePauseNs(std::int64_t now_ns) const;
   void Sleep(const Pause& pause);
   bool MustNotSleep(const Pause& pause) const;
 
   StepState& state_;
-  const std::int64_t poll_idle_ns_, poll_busy_ns_, poll_in_kernel_ns_, poll_for_others_ns_;
+  const std::int64_t poll_idle_ns_, poll_idle_longest_ns_, poll_busy_ns_, poll_in_kernel_ns_,
+      poll_for_others_ns_;
   // Held by this thread within a step, unless it sleeps; then the compute thread may have it.
   std::mutex rounds_mutex_;
   std::vector<Stream> streams_;  // those that are not done, by stream
   std::int64_t sleeps_until_ns_ = 0;
+  std::int64_t changed_ns_ = 0;  // an operation began or ended
 };
 
 }  // namespace optimus::executor

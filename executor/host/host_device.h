@@ -49,12 +49,15 @@ class HostTask {
 struct HostOptions {
   int core = -1;  // both threads are pinned to this CPU; -1: they are not
   // How often what is in flight is polled:
-  //   - while the compute thread is idle; 0: all the time, but it yields the core in between;
+  //   - while the compute thread is idle; 0: all the time, but it yields the core in between. Where
+  //     poll_idle_longest is longer, the pause grows up to it, as an eighth of the time in which no
+  //     operation has begun or ended;
   //   - while it computes: after a kernel, by the compute thread itself, where the last poll is so
   //     long ago. That costs no switch of threads;
   //   - within a long kernel, by the communication thread. That costs a timer and two switches, 20
   //     us on a virtual machine.
   absl::Duration poll_idle = absl::Microseconds(5);
+  absl::Duration poll_idle_longest = absl::ZeroDuration();
   absl::Duration poll_busy = absl::Microseconds(200);
   absl::Duration poll_in_kernel = absl::Milliseconds(2);
   // How often SetProgress' hook is called at least within a step while nothing is in flight: others

@@ -128,6 +128,72 @@ TEST(HostDevice, DoesNotPollATaskBeforeItsMoment) {
   EXPECT_EQ(polls, 3);
 }
 
+TEST(HostDevice, PollsTheLessOftenTheLongerItWaits) {
+  HostOptions options;
+  options.poll_idle = absl::Microseconds(10);
+  options.poll_idle_longest = absl::Milliseconds(10);
+  FunctionDevice device(options);
+  ASSERT_TRUE(device.Prepare(0, 0, {}).ok());
+  ASSERT_TRUE(device.Begin().ok());
+  auto task = std::make_unique<FunctionTask>();
+  int polls = 0;
+  std::int64_t end_ns = 0;
+  task->start = [&](std::int64_t) { return end_ns = NowNs() + 50'000'000, absl::OkStatus(); };
+  task->poll = [&] {
+    ++polls;
+    return NowNs() >= end_ns ? std::optional<std::int64_t>(1) : std::optional<std::int64_t>();
+  };
+  ASSERT_TRUE(device.Enqueue(kTp, std::move(task)).ok());
+  ASSERT_TRUE(device.Start().ok());
+  ASSERT_TRUE(device.Synchronize(kForever).ok());
+  // 8 of 10 us, from where on each wait is 9/8 of the one before: ln(50 ms / 80 us) / ln(9/8) = 55.
+  // Some come while the compute thread has not seen yet that it has nothing to do.
+  EXPECT_LE(polls, 80);
+}
+
+TEST(HostDevice, TheComputeThreadPollsBetweenKernels) {
+  HostOptions options;
+  options.poll_busy = absl::ZeroDuration();
+  options.poll_in_kernel = absl::Hours(1);
+  FunctionDevice device(options);
+  ASSERT_TRUE(device.Prepare(1, 0, {}).ok());
+  ASSERT_TRUE(device.Begin().ok());
+  std::atomic<bool> started{false};
+  std::atomic<int> helped{0};
+  std::atomic<bool> computed{false};
+  std::thread::id compute_thread;
+  auto task = std::make_unique<FunctionTask>();
+  task->start = [&](std::int64_t) { return started = true, absl::OkStatus(); };
+  task->poll = [&] {
+    if (std::this_thread::get_id() == compute_thread) ++helped;
+    return helped > 0 || computed ? std::optional<std::int64_t>(1) : std::optional<std::int64_t>();
+  };
+  ASSERT_TRUE(device
+                  .LaunchHost(kCompute,
+                              [&] {
+                                compute_thread = std::this_thread::get_id();
+                                return absl::OkStatus();
+                              })
+                  .ok());
+  device.Record(kCompute, 0);
+  device.Wait(kTp, 0);
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(device
+                    .LaunchHost(kCompute,
+                                [&] {
+                                  while (!started) std::this_thread::yield();
+                                  if (helped == 0) SleepUntilNs(NowNs() + 1'000'000);
+                                  return absl::OkStatus();
+                                })
+                    .ok());
+  }
+  ASSERT_TRUE(device.LaunchHost(kCompute, [&] { return computed = true, absl::OkStatus(); }).ok());
+  ASSERT_TRUE(device.Enqueue(kTp, std::move(task)).ok());
+  ASSERT_TRUE(device.Start().ok());
+  ASSERT_TRUE(device.Synchronize(kForever).ok());
+  EXPECT_EQ(helped, 1);
+}
+
 TEST(HostDevice, SynchronizeGivesUpAtItsLimitAndCanBeCalledAgain) {
   FunctionDevice device;
   ASSERT_TRUE(device.Prepare(0, 0, {}).ok());

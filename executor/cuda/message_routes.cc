@@ -8,10 +8,10 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "executor/cuda/cuda_status.h"
+#include "executor/cuda/message_plan.h"
 #include "executor/cuda/split_rounds.h"
 #include "executor/cuda/stamp_words.h"
 #include "executor/cuda/transfer_counts.h"
-#include "executor/runtime/runtime.h"
 
 namespace optimus::executor::cuda {
 namespace {
@@ -22,37 +22,6 @@ constexpr absl::Duration kPoll = absl::Microseconds(100);
 std::string NameOf(const Route& route) {
   return absl::StrCat("rank ", route.source, " to rank ", route.destination, " (",
                       ir::ToString(route.send_stream), ")");
-}
-
-// The streams on which each message of the schedule is sent and received.
-std::map<std::int32_t, std::pair<ir::Stream, ir::Stream>> StreamsOf(const ir::Schedule& schedule) {
-  std::map<std::int32_t, std::pair<ir::Stream, ir::Stream>> streams;
-  for (const ir::Program& program : schedule.programs) {
-    for (const ir::Operation& op : program.operations) {
-      if (op.kind == ir::OperationKind::kSend) streams[op.message].first = op.stream;
-      if (op.kind == ir::OperationKind::kReceive) streams[op.message].second = op.stream;
-    }
-  }
-  return streams;
-}
-
-// Routes of the messages that `rank` sends or receives.
-std::map<std::int32_t, Route> RoutesOfMessages(const ir::Schedule& schedule, int rank) {
-  const auto streams = StreamsOf(schedule);
-  const RankPlace place = PlaceOf(schedule, rank);
-  const ir::Program& program = schedule.programs[static_cast<std::size_t>(place.program)];
-  std::map<std::int32_t, Route> routes;
-  for (const ir::Operation& op : program.operations) {
-    if (op.kind != ir::OperationKind::kSend && op.kind != ir::OperationKind::kReceive) continue;
-    const int width = ir::LaneWidth(schedule);
-    const int lane = op.peer_lane < 0 ? program.lane : op.peer_lane;
-    const int peer =
-        ir::RankOf(schedule.world, op.peer_stage, place.d, lane * width + place.t % width);
-    const auto& [send, receive] = streams.at(op.message);
-    const bool sends = op.kind == ir::OperationKind::kSend;
-    routes[op.message] = {sends ? rank : peer, sends ? peer : rank, send, receive};
-  }
-  return routes;
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ void AddBackendFlag(CLI::App& command, std::string& backend, const char* kinds) 
       ->required()
       ->check(NotEmpty)
       ->type_name(kinds);
+  command.footer(
+      absl::StrCat("Backends of this build: ", absl::StrJoin(executor::DescribeBackends(), "; ")));
 }
 
 void AddTimeoutFlag(CLI::App& command, std::string& timeout) {

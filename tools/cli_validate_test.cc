@@ -116,6 +116,25 @@ TEST_F(CliValidateTest, ExperimentsThatDoNotGoTogether) {
   ExpectOneLineError(run + "$W/none.textproto", {"none.textproto"});
 }
 
+// What the folder is for: differences that can be measured, kernels that are worth measuring.
+TEST_F(CliValidateTest, ExamplesForCoresTellStrategiesApart) {
+  const Json json = Json::parse(
+      Run("simulate examples/cpu/mllm_megatron.textproto examples/cpu/mllm_balanced.textproto "
+          "examples/cpu/mllm_optimus.textproto examples/cpu/two_encoders_megatron.textproto "
+          "examples/cpu/two_encoders_optimus.textproto --json")
+          .out);
+  std::vector<double> steps;
+  for (const Json& result : json["results"]) steps.push_back(result["iteration_time_s"]);
+  ASSERT_EQ(steps.size(), 5);
+  EXPECT_GT(steps[0], 1.05 * steps[1]);
+  EXPECT_GT(steps[1], 1.05 * steps[2]);
+  EXPECT_GT(steps[3], 1.05 * steps[4]);
+  for (const double step : steps) {
+    EXPECT_GT(step, 0.1);
+    EXPECT_LT(step, 0.6);
+  }
+}
+
 TEST_F(CliValidateTest, WithoutALauncherItSaysSo) {
   const Result result =
       Run(absl::StrCat("validate run --backend=emulated ", kExample), "", "PATH=/nowhere ");

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -14,42 +13,38 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "executor/backends/launcher.h"
+#include "executor/torchrun/environment.h"
 
 namespace optimus::tools {
 namespace {
 
-// By Open MPI, MPICH and Intel MPI, other PMIx launchers, Slurm, torchrun.
-constexpr std::array<const char*, 5> kRankVariables = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                                       "PMIX_RANK", "SLURM_PROCID", "RANK"};
+using executor::FindLauncher;
+using executor::Launcher;
 
-// Slurm sets SLURM_PROCID in a batch script as well, where nothing was launched yet.
-bool IsSlurmBatch() {
-  const char* step = std::getenv("SLURM_STEP_ID");
-  return step == nullptr || std::strcmp(step, "4294967291") == 0;  // SLURM_BATCH_SCRIPT
-}
-
-// The value of the first of them that counts, or null.
-const char* RankText() {
-  for (const char* name : kRankVariables) {
-    const char* value = std::getenv(name);
-    if (value == nullptr) continue;
-    if (std::strcmp(name, "SLURM_PROCID") == 0 && IsSlurmBatch()) continue;
-    // A variable of so common a name counts together with its sister only.
-    if (std::strcmp(name, "RANK") == 0 && std::getenv("WORLD_SIZE") == nullptr) continue;
-    return value;
-  }
-  return nullptr;
+// Where a launcher says which rank this is; the first that is set counts.
+std::vector<const char*> RankVariables(const Launcher& launcher) {
+  if (launcher.kind == Launcher::Kind::kTorchrun) return {"RANK"};
+  if (launcher.name == "srun") return {"SLURM_PROCID"};
+  return {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
 }
 
 }  // namespace
 
 int LaunchedRank() {
-  const char* text = RankText();
-  int rank = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &rank) ? rank : 0;
+  const executor::EnvironmentReader read = executor::ProcessEnvironment();
+  const Launcher launcher = FindLauncher(read);
+  if (launcher.kind == Launcher::Kind::kNone) return 0;
+  for (const char* name : RankVariables(launcher)) {
+    int rank = 0;
+    if (absl::SimpleAtoi(read(name).value_or(""), &rank)) return rank;
+  }
+  return 0;
 }
 
-bool IsLaunched() { return RankText() != nullptr; }
+bool IsLaunched() {
+  return FindLauncher(executor::ProcessEnvironment()).kind != Launcher::Kind::kNone;
+}
 
 void WaitForFirstRank() { absl::SleepFor(absl::Seconds(1)); }
 

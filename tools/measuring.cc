@@ -15,12 +15,20 @@ executor::MeasurePlan PlanForJobs(const std::vector<Job>& jobs, int ranks) {
   return plan;
 }
 
+executor::MeasurePlan RangeOfSizes(executor::BackendKind kind, executor::World& world) {
+  const Flops most(kind == executor::BackendKind::kCuda ? 2e12 : 2e10);
+  executor::MeasurePlan plan = executor::GenericPlan(world.size(), world.local_size(), most);
+  if (world.size() == 1) plan.transfers.clear();
+  return plan;
+}
+
 std::string Today() { return absl::FormatTime("%Y-%m-%d", absl::Now(), absl::LocalTimeZone()); }
 
 absl::Status Measuring::Round(int repetitions) {
-  ranks_.watchdog().Follow("measures kernels and transfers", nullptr, nullptr);
+  executor::Watchdog& watchdog = ranks_.watchdog();
+  watchdog.Follow("measures kernels and transfers", nullptr, nullptr);
   return executor::MeasureRound(plan_, ranks_.world(), *backend_.device, *backend_.ranks,
-                                repetitions, samples_);
+                                repetitions, samples_, [&watchdog] { return watchdog.Tick(); });
 }
 
 HardwareMeasurements Measuring::Summary() const {

@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "tools/exit_codes.h"
 #include "tools/launched.h"
@@ -127,14 +126,12 @@ absl::Status Ranks::Agree(const absl::Status& mine) {
 }
 
 void Ranks::EndAll(const absl::Status& error) {
-  const int code = ExitCode(error);
-  if (error.message().empty()) {
-    // The rank that knows why says so, and ends all; this is for where it cannot.
-    absl::SleepFor(absl::Seconds(5));
-  } else {
+  // An error without a word is the watchdog's, where another rank speaks and was given the time.
+  if (!error.message().empty()) {
+    if (watchdog_) watchdog_->Failing();
     PrintError(NamesRank(error) ? "" : absl::StrCat("rank ", world_->rank(), ": "), error);
   }
-  world_->Abort(code);
+  world_->Abort(ExitCode(error));
   std::abort();  // not reached: GCC 12 does not see that a virtual function never returns
 }
 

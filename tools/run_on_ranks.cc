@@ -120,6 +120,7 @@ absl::Status RunOnRanks::Build() {
   options.time_scale = flags_.time_scale;
   options.costs = job_.costs.get();
   options.cuda_graph = flags_.cuda_graph;
+  options.cuda_checked_steps = flags_.warm_up;
   absl::StatusOr<executor::Backend> backend = executor::MakeBackend(kind_, ranks_.world(), options);
   if (backend.ok()) backend_ = std::move(*backend);
   OPTIMUS_RETURN_IF_ERROR(ranks_.Agree(backend.status()));

@@ -1,26 +1,13 @@
 #include "tools/spread.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
+#include "validation/noise.h"
 
 namespace optimus::tools {
-namespace {
 
-double Quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(std::floor(place));
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
-}  // namespace
-
-Spread SpreadOf(std::vector<double> values) {
+Spread SpreadOf(const std::vector<double>& values) {
   if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  return {values.front(), Quantile(values, 0.25), Quantile(values, 0.5), Quantile(values, 0.75),
-          values.back()};
+  const auto at = [&](double share) { return validation::Quantile(values, share); };
+  return {at(0), at(0.25), at(0.5), at(0.75), at(1)};
 }
 
 std::vector<double> InSeconds(const std::vector<Picoseconds>& times) {

@@ -13,8 +13,8 @@ struct Spread {
   double relative() const { return median > 0 ? (third_quartile - first_quartile) / median : 0; }
 };
 
-// Between two values linearly (the quantile of type 7, as R and NumPy have it). Zero of nothing.
-Spread SpreadOf(std::vector<double> values);
+// Quantiles as in validation/noise.h. Zero of nothing.
+Spread SpreadOf(const std::vector<double>& values);
 
 std::vector<double> InSeconds(const std::vector<Picoseconds>& times);
 

@@ -71,7 +71,7 @@ absl::StatusOr<ValidatedExperiment> ValidateOnRanks::Validate(std::size_t index,
   std::vector<double> steps = InSeconds(result.steps);
   for (double& step : steps) step *= per_real_time;
   validated.steps = static_cast<int>(steps.size());
-  validated.measured = SpreadOf(std::move(steps));
+  validated.measured = SpreadOf(steps);
   OPTIMUS_ASSIGN_OR_RETURN(validated.comparison,
                            validation::Compare(simulated, measured, &schedule));
   return validated;

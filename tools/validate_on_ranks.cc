@@ -130,6 +130,7 @@ absl::Status ValidateOnRanks::MakeBackend() {
   options.bf16 = flags_.bf16;
   options.pin = !flags_.no_pin;
   options.time_scale = flags_.time_scale;
+  options.cuda_checked_steps = flags_.warm_up;
   if (!measures()) options.costs = jobs_.front().costs.get();
   absl::StatusOr<executor::Backend> backend = executor::MakeBackend(kind_, ranks_.world(), options);
   if (backend.ok()) backend_ = std::move(*backend);
@@ -142,8 +143,7 @@ absl::Status ValidateOnRanks::FixSchedules() {
   executor::World& world = ranks_.world();
   Progress progress;
   if (ranks_.first()) progress.Show("measuring a range of sizes");
-  executor::MeasurePlan generic = executor::GenericPlan(world.size(), world.local_size());
-  if (world.size() == 1) generic.transfers.clear();
+  executor::MeasurePlan generic = RangeOfSizes(kind_, world);
   executor::Merge(generic, PlanForJobs(jobs_, world.size()));
   measuring_ = std::make_unique<Measuring>(ranks_, backend_, kind_, std::move(generic));
   // The second time with the kernels of the schedules that the first profile gave.

@@ -14,7 +14,7 @@ double Validation::MedianError() const {
   for (const ValidatedExperiment& e : experiments) {
     errors.push_back(std::abs(e.comparison.step_error));
   }
-  return SpreadOf(std::move(errors)).median;
+  return SpreadOf(errors).median;
 }
 
 bool Validation::within() const {

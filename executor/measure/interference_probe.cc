@@ -94,8 +94,9 @@ std::vector<Interval> Intervals(const std::vector<OperationTime>& rank, const Id
 }
 
 std::vector<double> Lengths(const std::vector<Interval>& intervals) {
-  std::vector<double> lengths;
-  for (const Interval& interval : intervals) lengths.push_back(interval.length());
+  std::vector<double> lengths(intervals.size());
+  std::transform(intervals.begin(), intervals.end(), lengths.begin(),
+                 [](const Interval& interval) { return interval.length(); });
   return lengths;
 }
 

@@ -10,8 +10,9 @@
 //   - a collective: from the moment when the last member's compute stream is done with what the
 //     collective waits for, until the last member's compute stream can go on after it;
 //   - a message: the same from the sender to the receiver (half of a round trip);
-//   - so waking the threads or streams at both ends belongs to a transfer, and a kernel that
-//     waited for one does not pay for it.
+//   - so waking the threads or streams at both ends of a transfer is in its time, as a step pays
+//   for
+//     it. (A measured timeline has the second part in the kernel that waited.)
 
 #include <cstdint>
 #include <functional>

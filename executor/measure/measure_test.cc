@@ -32,10 +32,8 @@ Kernel MemoryBound(std::int64_t bytes) {
   return kernel;
 }
 
-std::vector<Bytes> Sizes(std::vector<std::int64_t> values) {
-  std::vector<Bytes> sizes;
-  for (const std::int64_t value : values) sizes.emplace_back(value);
-  return sizes;
+std::vector<Bytes> Sizes(const std::vector<std::int64_t>& values) {
+  return {values.begin(), values.end()};
 }
 
 // Of rank 0, after all other ranks were found to have the same.
@@ -62,7 +60,7 @@ TEST(Measure, KernelsTakeFromEndToEnd) {
   // Rank 1 is slower by 200 ns; the first launches of all are slow.
   cluster.costs.kernel = [](const Kernel& kernel, int rank, int nth) -> std::int64_t {
     if (kernel.kind == KernelKind::kFixed) return 0;
-    return kernel.bytes.value() + 200 * rank + (nth < 3 ? 100'000 : 0);
+    return kernel.bytes.value() + std::int64_t{200} * rank + (nth < 3 ? 100'000 : 0);
   };
   MeasurePlan plan;
   plan.kernels = {MemoryBound(1000), MemoryBound(3000)};
@@ -93,7 +91,7 @@ TEST(Measure, CollectivesOfAllGroupsAtOnce) {
     EXPECT_EQ(work.kind, CollectiveKind::kAllGather);
     EXPECT_THAT(ranks, SizeIs(2));
     EXPECT_EQ(ranks[1], ranks[0] + 1);
-    return work.bytes.value() + 100 * ranks[0];  // 0 and 200
+    return work.bytes.value() + std::int64_t{100} * ranks[0];  // 0 and 200
   };
   MeasurePlan plan;
   plan.transfers = {

@@ -79,7 +79,8 @@ class CpuDevice::Impl {
     for (const Kernel& kernel : kernels) {
       if (absl::Status s = Add(kernel, memory); !s.ok()) return Named(kernel, s);
     }
-    return MakeMemory(memory);
+    // None: a workload brings its own, and its data. Many ranks of one host could not each have it.
+    return kernels.empty() ? absl::OkStatus() : MakeMemory(memory);
   }
 
   absl::Status Run(const Kernel& kernel) {

@@ -1,6 +1,7 @@
 #include "tests/numerics_engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,7 @@ std::vector<std::vector<float>> Combine(CollectiveKind kind,
   }
   std::vector<float> sum(inputs.front().size(), 0.0F);
   for (const auto& input : inputs) {
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += input.at(i);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += input[i];
   }
   if (kind == CollectiveKind::kAllReduce) return std::vector<std::vector<float>>(members, sum);
   std::vector<std::vector<float>> parts;
@@ -57,6 +58,8 @@ void NumericsEngine::Reset() {
     const auto& operations = state.program->operations;
     state.started.assign(operations.size(), 0);
     state.ended.assign(operations.size(), 0);
+    state.start_time.assign(operations.size(), std::numeric_limits<int>::max());
+    state.end_time = state.start_time;
     for (std::uint32_t id = 0; id < operations.size(); ++id) {
       state.streams[Index(operations[id].stream)].push_back(id);
     }
@@ -103,6 +106,7 @@ absl::Status NumericsEngine::StartOperation(int rank, std::uint32_t id) {
   RankState& state = ranks_[rank];
   const ir::Operation& op = At(rank, id);
   state.started[id] = 1;
+  state.start_time[id] = time_;
   if (op.kind == OperationKind::kKernel) {
     OPTIMUS_ASSIGN_OR_RETURN(const auto kernel, workloads_[rank]->Kernel(id));
     OPTIMUS_RETURN_IF_ERROR(kernel());
@@ -125,13 +129,19 @@ absl::Status NumericsEngine::StartOperation(int rank, std::uint32_t id) {
   return absl::OkStatus();
 }
 
-void NumericsEngine::EndCollective(const Meeting& meeting) {
+absl::Status NumericsEngine::EndCollective(const Meeting& meeting) {
   std::vector<Member>& members = meetings_[meeting];
   std::sort(members.begin(), members.end(),
             [](const Member& a, const Member& b) { return a.rank < b.rank; });
   std::vector<std::vector<float>> inputs;
   for (const Member& member : members) inputs.push_back(member.input);
   const ir::Operation& op = At(members.front().rank, members.front().operation);
+  for (const auto& input : inputs) {
+    if (input.size() == inputs.front().size()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the members of ", schedule_.collectives[op.work].work.name,
+                     " bring different amounts: their collectives are not the same"));
+  }
   const auto outputs = Combine(schedule_.collectives[op.work].work.kind, inputs);
   for (std::size_t i = 0; i < members.size(); ++i) {
     const absl::Span<float> out = members[i].payload.output();
@@ -139,15 +149,16 @@ void NumericsEngine::EndCollective(const Meeting& meeting) {
     members[i].payload.done();
     RankState& state = ranks_[members[i].rank];
     state.ended[members[i].operation] = 1;
-    ++state.next[Index(op.stream)];
+    state.end_time[members[i].operation] = time_;
+    ++state.next[Index(At(members[i].rank, members[i].operation).stream)];
   }
+  return absl::OkStatus();
 }
 
 absl::Status NumericsEngine::EndOperation(int rank, std::uint32_t id) {
   const ir::Operation& op = At(rank, id);
   if (op.kind == OperationKind::kCollective) {
-    EndCollective(meeting_of_.at({rank, id}));
-    return absl::OkStatus();
+    return EndCollective(meeting_of_.at({rank, id}));
   }
   if (op.kind == OperationKind::kReceive) {
     const std::vector<float>& data = messages_[AddressOf(rank, op)].data;
@@ -162,6 +173,7 @@ absl::Status NumericsEngine::EndOperation(int rank, std::uint32_t id) {
   if (op.kind == OperationKind::kSend) messages_[AddressOf(rank, op)].arrived = true;
   if (op.kind != OperationKind::kKernel) payloads_[{rank, id}].done();
   ranks_[rank].ended[id] = 1;
+  ranks_[rank].end_time[id] = time_;
   ++ranks_[rank].next[Index(op.stream)];
   return absl::OkStatus();
 }
@@ -186,6 +198,7 @@ absl::Status NumericsEngine::Step(int step) {
     if (ready.empty()) ready = std::move(put_off);
     if (ready.empty()) return absl::FailedPreconditionError("nothing can run any more");
     const auto [rank, id] = ready[random_() % ready.size()];
+    ++time_;
     OPTIMUS_RETURN_IF_ERROR(MayEnd(rank, id) ? EndOperation(rank, id) : StartOperation(rank, id));
   }
 }

@@ -27,6 +27,10 @@ class NumericsEngine {
                  std::uint32_t seed)
       : schedule_(schedule), workloads_(std::move(ranks)), random_(seed) {}
   void SetPutOff(PutOff put_off) { put_off_ = std::move(put_off); }
+  // In the last step: did `operation` of this rank start before `other` had ended?
+  bool StartedBefore(int rank, std::uint32_t operation, std::uint32_t other) const {
+    return ranks_[rank].start_time[operation] < ranks_[rank].end_time[other];
+  }
 
   // The first error of a kernel; FAILED_PRECONDITION where nothing can run any more.
   absl::Status Step(int step);
@@ -38,7 +42,8 @@ class NumericsEngine {
     std::array<std::vector<std::uint32_t>, ir::kStreamCount> streams;
     std::array<std::size_t, ir::kStreamCount> next{};
     std::vector<char> started, ended;
-    std::map<std::int32_t, int> issued;  // collectives, by group
+    std::vector<int> start_time, end_time;  // steps of the engine
+    std::map<std::int32_t, int> issued;     // collectives, by group
   };
   struct Member {
     int rank = 0;
@@ -60,7 +65,7 @@ class NumericsEngine {
   bool MayEnd(int rank, std::uint32_t id) const;
   absl::Status StartOperation(int rank, std::uint32_t id);
   absl::Status EndOperation(int rank, std::uint32_t id);
-  void EndCollective(const Meeting& meeting);
+  absl::Status EndCollective(const Meeting& meeting);
   std::vector<std::int32_t> MembersOf(int rank, const ir::Operation& op) const;
   Address AddressOf(int rank, const ir::Operation& op) const;
   const ir::Operation& At(int rank, std::uint32_t id) const {
@@ -71,6 +76,7 @@ class NumericsEngine {
   std::vector<executor::Workload*> workloads_;
   std::mt19937 random_;
   PutOff put_off_;
+  int time_ = 0;
   std::vector<RankState> ranks_;
   std::map<Meeting, std::vector<Member>> meetings_;
   std::map<std::pair<int, std::uint32_t>, Meeting> meeting_of_;

@@ -157,6 +157,25 @@ absl::Status NumericsWorkload::Finished() {
   return absl::OkStatus();
 }
 
+namespace {
+
+template <class T>
+bool Share(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](const T& each) { return std::find(b.begin(), b.end(), each) != b.end(); });
+}
+
+}  // namespace
+
+bool NumericsWorkload::Feeds(std::uint32_t from, std::uint32_t to) const {
+  const Task& maker = tasks_[from];
+  const Task& user = tasks_[to];
+  std::vector<Parameter*> gradients;
+  for (const auto& [parameter, expected] : user.contributions) gradients.push_back(parameter);
+  return Share(maker.makes, user.needs) || Share(maker.remakes, user.needs) ||
+         Share(maker.brings, user.reads) || Share(maker.adds_to, gradients);
+}
+
 std::vector<double> NumericsWorkload::Losses() const { return losses_; }
 
 absl::StatusOr<std::function<absl::Status()>> NumericsWorkload::Kernel(std::uint32_t operation) {

@@ -36,6 +36,9 @@ class NumericsWorkload : public Workload {
   absl::Status Finished();
   const Anatomy& anatomy() const { return *anatomy_; }
   Parameters& parameters() { return parameters_; }
+  // Does one operation make what another one needs (tensors, values, the gradients that it
+  // reduces)?
+  bool Feeds(std::uint32_t from, std::uint32_t to) const;
   // This rank's share of the loss, by step.
   std::vector<double> Losses() const;
 

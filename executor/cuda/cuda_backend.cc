@@ -133,8 +133,8 @@ absl::StatusOr<CudaBackend> Make(World& world, const CudaOptions& options) {
   OPTIMUS_RETURN_IF_ERROR(Agree(world, device.status()));
   absl::StatusOr<std::unique_ptr<NcclComm>> comm = ConnectWorld(world, libraries->nccl);
   OPTIMUS_RETURN_IF_ERROR(Agree(world, comm.status()));
-  absl::StatusOr<std::unique_ptr<CudaCommunicator>> ranks = CudaCommunicator::Create(
-      **device, *std::move(comm), "world", world.rank(), world.size(), /*world=*/true);
+  absl::StatusOr<std::unique_ptr<CudaCommunicator>> ranks =
+      CudaCommunicator::CreateWorld(**device, *std::move(comm), world.rank(), world.size());
   OPTIMUS_RETURN_IF_ERROR(Agree(world, ranks.status()));
   CudaBackend backend;
   backend.device = *std::move(device);

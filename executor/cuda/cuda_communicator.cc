@@ -18,18 +18,28 @@ absl::Status NoRealData(const Payload& payload) {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<CudaCommunicator>> CudaCommunicator::CreateWorld(
+    CudaDevice& device, std::unique_ptr<NcclComm> base, int rank, int size) {
+  std::unique_ptr<NcclComm> comm;
+  if (base != nullptr) {
+    OPTIMUS_ASSIGN_OR_RETURN(comm, base->Split(/*color=*/0, rank, "world"));
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(std::unique_ptr<CudaCommunicator> made,
+                           Create(device, std::move(comm), "world", rank, size));
+  made->base_ = std::move(base);
+  made->routes_ = std::make_unique<MessageRoutes>(device, made->base_.get(), rank);
+  return made;
+}
+
 absl::StatusOr<std::unique_ptr<CudaCommunicator>> CudaCommunicator::Create(
-    CudaDevice& device, std::unique_ptr<NcclComm> comm, std::string name, int rank, int size,
-    bool world) {
+    CudaDevice& device, std::unique_ptr<NcclComm> comm, std::string name, int rank, int size) {
   std::unique_ptr<CudaCommunicator> made(
       new CudaCommunicator(device, std::move(comm), std::move(name), rank, size));
-  if (made->comm_ != nullptr) {
-    OPTIMUS_ASSIGN_OR_RETURN(
-        made->stamps_,
-        AllocateOnDevice<StampValue>(std::int64_t{size + 1} * std::int64_t{sizeof(StampValue)}));
-    made->watch_ = device.AddWatch([raw = made->comm_.get()] { return raw->AsyncError(); });
-  }
-  if (world) made->routes_ = std::make_unique<MessageRoutes>(device, made->comm_.get(), rank);
+  if (made->comm_ == nullptr) return made;
+  OPTIMUS_ASSIGN_OR_RETURN(
+      made->stamps_,
+      AllocateOnDevice<StampValue>(std::int64_t{size + 1} * std::int64_t{sizeof(StampValue)}));
+  made->watch_ = device.AddWatch([raw = made->comm_.get()] { return raw->AsyncError(); });
   return made;
 }
 
@@ -40,6 +50,7 @@ CudaCommunicator::~CudaCommunicator() {
   if (comm_ == nullptr) return;
   device_.RemoveWatch(watch_);
   comm_->Close(abort);
+  if (base_ != nullptr) base_->Close(abort);
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> CudaCommunicator::Split(
@@ -51,13 +62,13 @@ absl::StatusOr<std::unique_ptr<Communicator>> CudaCommunicator::Split(
   }
   const auto size = static_cast<int>(ranks.size());
   std::unique_ptr<NcclComm> part;
-  if (comm_ != nullptr) {
+  if (NcclComm* const whole = base_ != nullptr ? base_.get() : comm_.get(); whole != nullptr) {
     const int color = size == 1 ? NCCL_SPLIT_NOCOLOR : ranks.front();
-    OPTIMUS_ASSIGN_OR_RETURN(part, comm_->Split(color, rank_, name));
+    OPTIMUS_ASSIGN_OR_RETURN(part, whole->Split(color, rank_, name));
   }
-  OPTIMUS_ASSIGN_OR_RETURN(std::unique_ptr<CudaCommunicator> made,
-                           Create(device_, std::move(part), name,
-                                  static_cast<int>(me - ranks.begin()), size, /*world=*/false));
+  OPTIMUS_ASSIGN_OR_RETURN(
+      std::unique_ptr<CudaCommunicator> made,
+      Create(device_, std::move(part), name, static_cast<int>(me - ranks.begin()), size));
   return made;
 }
 

@@ -18,11 +18,10 @@ namespace optimus::executor::cuda {
 
 class CudaCommunicator : public Communicator {
  public:
-  // `comm` is null for a group of one rank. `device` must outlive it.
-  static absl::StatusOr<std::unique_ptr<CudaCommunicator>> Create(CudaDevice& device,
-                                                                  std::unique_ptr<NcclComm> comm,
-                                                                  std::string name, int rank,
-                                                                  int size, bool world);
+  // Of the world: `base` (null: one rank) is what groups are split from. Called by all ranks at
+  // once. `device` must outlive it.
+  static absl::StatusOr<std::unique_ptr<CudaCommunicator>> CreateWorld(
+      CudaDevice& device, std::unique_ptr<NcclComm> base, int rank, int size);
   ~CudaCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -40,12 +39,18 @@ class CudaCommunicator : public Communicator {
   CudaCommunicator(CudaDevice& device, std::unique_ptr<NcclComm> comm, std::string name, int rank,
                    int size)
       : device_(device), comm_(std::move(comm)), name_(std::move(name)), rank_(rank), size_(size) {}
+  // `comm` is null for a group of one rank.
+  static absl::StatusOr<std::unique_ptr<CudaCommunicator>> Create(CudaDevice& device,
+                                                                  std::unique_ptr<NcclComm> comm,
+                                                                  std::string name, int rank,
+                                                                  int size);
   absl::Status GatherStamps(cudaStream_t stream) const;
   absl::Status Move(const CollectiveWork& work, const void* in, void* out,
                     cudaStream_t stream) const;
   absl::Status CheckMessage(const MessageCall& call) const;
 
   CudaDevice& device_;
+  std::unique_ptr<NcclComm> base_;  // of the world
   std::unique_ptr<NcclComm> comm_;
   std::string name_;
   int rank_, size_;

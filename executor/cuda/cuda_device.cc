@@ -376,9 +376,14 @@ int CudaDevice::AddWatch(std::function<absl::Status()> watch) {
   return next_watch_++;
 }
 
+// A call of NCCL's that is under way should end before its communicator goes. It may not end before
+// that is aborted, so the wait is short.
 void CudaDevice::StopIssuing() {
-  if (issuer_ != nullptr) issuer_->Stop();
+  if (issuer_ == nullptr || issuer_->stopped()) return;
+  issuer_->Stop();
   gate_.Open();
+  const absl::Time deadline = absl::Now() + absl::Seconds(1);
+  while (!issuer_->done() && absl::Now() < deadline) absl::SleepFor(kPoll);
 }
 
 }  // namespace optimus::executor::cuda

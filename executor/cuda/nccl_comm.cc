@@ -12,9 +12,9 @@ namespace {
 constexpr absl::Duration kPoll = absl::Microseconds(50);
 constexpr absl::Duration kClosePatience = absl::Seconds(10);
 
-ncclConfig_t Config(const std::string& name) {
+ncclConfig_t Config(const std::string& name, bool blocking) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = blocking ? 1 : 0;
   config.commName = name.c_str();
   return config;
 }
@@ -59,7 +59,7 @@ absl::Status NcclComm::AsyncError() const {
 absl::StatusOr<std::unique_ptr<NcclComm>> NcclComm::Init(const Nccl& nccl, int ranks, int rank,
                                                          const ncclUniqueId& id) {
   std::unique_ptr<NcclComm> comm(new NcclComm(nccl, "world"));
-  ncclConfig_t config = Config(comm->name_);
+  ncclConfig_t config = Config(comm->name_, /*blocking=*/false);
   const ncclResult_t result = nccl.CommInitRankConfig(&comm->comm_, ranks, id, rank, &config);
   OPTIMUS_RETURN_IF_ERROR(comm->Await(result, "connecting the ranks"));
   return comm;
@@ -68,9 +68,12 @@ absl::StatusOr<std::unique_ptr<NcclComm>> NcclComm::Init(const Nccl& nccl, int r
 absl::StatusOr<std::unique_ptr<NcclComm>> NcclComm::Split(int color, int key,
                                                           const std::string& name) {
   std::unique_ptr<NcclComm> part(new NcclComm(nccl_, name));
-  ncclConfig_t config = Config(part->name_);
+  ncclConfig_t config = Config(part->name_, /*blocking=*/true);
   const ncclResult_t result = nccl_.CommSplit(comm_, color, key, &part->comm_, &config);
-  OPTIMUS_RETURN_IF_ERROR(Await(result, absl::StrCat("splitting off '", name, "'")));
+  if (absl::Status made = Await(result, absl::StrCat("splitting off '", name, "'")); !made.ok()) {
+    part.release();  // lost, not freed: NCCL may still write to it
+    return made;
+  }
   if (color == NCCL_SPLIT_NOCOLOR) return nullptr;
   if (part->comm_ == nullptr) return part->Error(ncclInternalError, "splitting");
   OPTIMUS_RETURN_IF_ERROR(part->Await(ncclInProgress, "connecting the ranks"));

@@ -1,6 +1,8 @@
 #pragma once
-// An NCCL communicator that never blocks for ever: it is made in NCCL's non-blocking mode, and what
-// is in progress is asked for until a deadline.
+// NCCL communicators. The first one, of the world, is made in NCCL's non-blocking mode, and so is
+// every one that is split off: connecting is asked for until a deadline, so it never hangs in
+// silence. Those that are split off carry data and are blocking ones: in the other mode NCCL would
+// start a thread for every call. (A blocking call only enqueues, once all is connected.)
 
 #include <nccl.h>
 
@@ -19,7 +21,7 @@ inline constexpr absl::Duration kNcclPatience = absl::Minutes(3);
 
 class NcclComm {
  public:
-  // Called by all `ranks` at once, each on its own GPU.
+  // Of the world, to be split. Called by all `ranks` at once, each on its own GPU.
   static absl::StatusOr<std::unique_ptr<NcclComm>> Init(const Nccl& nccl, int ranks, int rank,
                                                         const ncclUniqueId& id);
   // Called by all ranks of this one at once. Those of one color get a communicator, ordered by key;

@@ -149,6 +149,14 @@ TEST(WatchdogTest, WhereRankZeroIsStoppedAnotherSpeaks) {
   EXPECT_THAT(reports[0], HasSubstr("\nrank 2 (node0): step 3: compute: operation 20"));
 }
 
+TEST(WatchdogTest, WhoMakesProgressHasNotHung) {
+  ForkedRanks ranks(2, 2, Following(absl::Milliseconds(300)));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  absl::SleepFor(absl::Seconds(1));
+  EXPECT_EQ(ranks.state().codes[0], -1);
+  EXPECT_EQ(ranks.state().codes[1], -1);
+}
+
 TEST(WatchdogTest, ARankThatWasStoppedForAWhileHasNotHung) {
   ForkedRanks ranks(1, 1, Following(absl::Milliseconds(1500)));
   ASSERT_TRUE(ranks.WaitUntilReady());

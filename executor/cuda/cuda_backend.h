@@ -18,7 +18,8 @@ struct CudaOptions {
   // Stamps are written, sent and checked in steps (Stamp::step) below this one: give it the number
   // of warm-up steps. On a GPU each check is a kernel of its own (2 to 3 us on the stream, twice an
   // operation), which a measured step should not hold. Later steps are enqueued by the same code in
-  // the same order.
+  // the same order. With a graph one step less is checked: the graph is captured in the next one,
+  // and that should not be a measured step.
   int checked_steps = 2;
 };
 

@@ -68,7 +68,7 @@ class CudaDevice : public Device {
   StampTable& stamps() { return stamps_; }
   // Whether what carries this stamp is checked.
   bool Checks(const Stamp& stamp) const {
-    return stamp.step >= 0 && stamp.step < options_.checked_steps;
+    return stamp.step >= 0 && stamp.step < options_.checked_steps - (options_.graph ? 1 : 0);
   }
   // Called by Synchronize every few milliseconds; its error ends the step.
   int AddWatch(std::function<absl::Status()> watch);

@@ -1,6 +1,7 @@
 #include "executor/backends/pinning.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -52,6 +53,12 @@ int ChooseCpu(const std::vector<int>& allowed, const std::map<int, int>& cores, 
   const bool bound = threads.size() == 1;
   const std::size_t index = bound ? 0 : static_cast<std::size_t>(local_rank) % order.size();
   return order[index].second;
+}
+
+bool HasOwnCpu(const std::vector<int>& allowed, int local_ranks) {
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  const long cpus = allowed.size() == 1 ? online : static_cast<long>(allowed.size());
+  return local_ranks <= cpus;
 }
 
 }  // namespace optimus::executor

@@ -16,4 +16,8 @@ std::map<int, int> CoresOf(const std::vector<int>& cpus);
 // to one core, its first allowed CPU. -1 where nothing is allowed. `cores` as CoresOf gives.
 int ChooseCpu(const std::vector<int>& allowed, const std::map<int, int>& cores, int local_rank);
 
+// Whether each rank of the node can have a CPU to itself. Where a launcher has bound the rank to
+// one CPU, it is taken to have done so for all of them.
+bool HasOwnCpu(const std::vector<int>& allowed, int local_ranks);
+
 }  // namespace optimus::executor

@@ -32,6 +32,14 @@ TEST(ChooseCpuTest, KeepsTheCoreThatTheLauncherGave) {
   EXPECT_EQ(ChooseCpu({}, {}, 0), -1);
 }
 
+TEST(HasOwnCpuTest, CountsThoseThatAreAllowed) {
+  EXPECT_TRUE(HasOwnCpu({0, 1}, 2));
+  EXPECT_FALSE(HasOwnCpu({0, 1}, 3));
+  EXPECT_TRUE(HasOwnCpu({5}, 1));
+  EXPECT_FALSE(HasOwnCpu({5}, 1'000'000));
+  EXPECT_FALSE(HasOwnCpu({}, 1));
+}
+
 // Of this process: what sched_setaffinity has set.
 TEST(AllowedCpusTest, AreThoseOfTheProcess) {
   const std::vector<int> before = AllowedCpus();

@@ -25,9 +25,6 @@ class CollectiveTask : public HostTask {
     const std::lock_guard lock(transport_.mutex);
     Flight& flight = *flight_;
     if (flight.header_pending.done() && flight.payload_pending.done()) {
-      for (BufferPool::Buffer* each : {&flight.input, &flight.output, &flight.scratch}) {
-        transport_.buffers.Return(std::move(*each));
-      }
       return;
     }
     // Given up: MPI may still use the buffers, for as long as this process lives.
@@ -73,7 +70,10 @@ class CollectiveTask : public HostTask {
     WireHeader mine;
     std::vector<WireHeader> others;  // by member; its own is not used
     Pending header_pending, payload_pending;
-    BufferPool::Buffer input, output, scratch;
+    std::vector<float> data;  // of those below, where it means something
+    float* input = nullptr;
+    float* output = nullptr;
+    float* scratch = nullptr;
   };
 
   bool IsBroadcast() const { return call_.work->kind == CollectiveKind::kBroadcast; }
@@ -112,12 +112,27 @@ class CollectiveTask : public HostTask {
     if (!IsReal() && group_->size() == 1) {
       return absl::OkStatus();
     }
-    const std::lock_guard lock(transport_.mutex);
-    flight_->input = transport_.buffers.Take(plan_.input);
-    flight_->output = transport_.buffers.Take(plan_.output);
-    flight_->scratch = transport_.buffers.Take(plan_.scratch);
-    std::copy(data_.begin(), data_.end(), flight_->input.data());
+    FindPlaces();
     return absl::OkStatus();
+  }
+
+  void FindPlaces() {
+    if (IsReal()) {
+      flight_->data.resize(static_cast<std::size_t>(plan_.input + plan_.output + plan_.scratch));
+      flight_->input = flight_->data.data();
+      flight_->output = flight_->input + plan_.input;
+      flight_->scratch = flight_->output + plan_.output;
+      std::copy(data_.begin(), data_.end(), flight_->input);
+      return;
+    }
+    const std::lock_guard lock(transport_.mutex);
+    flight_->input = Piece(transport_.inputs, plan_.input);
+    flight_->output = Piece(transport_.results, plan_.output);
+    flight_->scratch = Piece(transport_.results, plan_.scratch);
+  }
+
+  static float* Piece(MemoryRing& ring, std::int64_t floats) {
+    return floats == 0 ? nullptr : ring.Next(floats);
   }
 
   absl::Status ExchangeHeaders() {
@@ -141,10 +156,10 @@ class CollectiveTask : public HostTask {
   int GlobalRank(int member) const { return group_->ranks[static_cast<std::size_t>(member)]; }
 
   float* At(const Block& block) const {
-    const BufferPool::Buffer& place = block.place == Place::kInput    ? flight_->input
-                                      : block.place == Place::kOutput ? flight_->output
-                                                                      : flight_->scratch;
-    return place.data() + block.offset;
+    float* const place = block.place == Place::kInput    ? flight_->input
+                         : block.place == Place::kOutput ? flight_->output
+                                                         : flight_->scratch;
+    return place + block.offset;
   }
 
   absl::Status PostRound() {
@@ -243,30 +258,30 @@ class CollectiveTask : public HostTask {
       return;
     }
     std::vector<const float*> parts;
-    const float* other = flight_->scratch.data();
+    const float* other = flight_->scratch;
     for (int member = 0; member < group_->size(); ++member) {
       if (member == group_->rank) {
-        parts.push_back(flight_->input.data() + plan_.sum_input);
+        parts.push_back(flight_->input + plan_.sum_input);
       } else {
         parts.push_back(other);
         other += plan_.sum_floats;
       }
     }
-    SumParts(parts, plan_.sum_floats, flight_->output.data() + plan_.sum_output);
+    SumParts(parts, plan_.sum_floats, flight_->output + plan_.sum_output);
   }
 
   // The caller's copy of the result.
   absl::Status Deliver() {
     if (call_.payload.output) {
-      std::copy_n(flight_->input.data() + plan_.own_input, plan_.own_floats,
-                  flight_->output.data() + plan_.own_output);
+      std::copy_n(flight_->input + plan_.own_input, plan_.own_floats,
+                  flight_->output + plan_.own_output);
       const absl::Span<float> place = call_.payload.output();
       if (static_cast<std::int64_t>(place.size()) != plan_.output) {
         return absl::InvalidArgumentError(
             absl::StrCat(HeaderLine(flight_->mine, call_.text), ": the result has ",
                          plan_.output * 4, " bytes, its place ", place.size() * sizeof(float)));
       }
-      std::copy_n(flight_->output.data(), plan_.output, place.begin());
+      std::copy_n(flight_->output, plan_.output, place.begin());
     }
     if (call_.payload.done) call_.payload.done();
     return absl::OkStatus();

@@ -1,15 +1,17 @@
 #include "executor/mpi/exchange_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace optimus::executor {
 namespace {
 
-// Below this an all-reduce of two ranks sends everything in one round: measured on shared memory,
-// half the floats to send and to add are worth a second round from about 512 KiB on.
-constexpr std::int64_t kOneRoundFloats = std::int64_t{512} * 1024 / 4;
+// Up to this an all-reduce of two ranks sends everything in one round. Measured on shared memory:
+// 19 us against 23 us at 64 KiB, 54 us against 43 us at 256 KiB, where half the floats to add are
+// worth a second round.
+constexpr std::int64_t kOneRoundFloats = std::int64_t{128} * 1024 / 4;
 
 class Planner {
  public:
@@ -82,21 +84,23 @@ class Planner {
       AddRootRound(Block{1, Place::kInput, 0, floats_}, Block{0, Place::kOutput, 0, floats_});
       return plan_;
     }
-    ExchangeRound deal, pass;
-    for (int peer = 1; peer < size_; ++peer) {
-      if (rank_ == 0) {
-        Add(deal.sends, Part(peer, Place::kInput, peer));
-        Add(deal.sends, Part(peer, Place::kInput, 0));
-      } else if (peer != rank_) {
+    ExchangeRound deal;
+    ExchangeRound pass;
+    for (int peer = 1; peer < size_ && rank_ == 0; ++peer) {
+      Add(deal.sends, Part(peer, Place::kInput, peer));
+      Add(deal.sends, Part(peer, Place::kInput, 0));
+    }
+    for (int peer = 1; peer < size_ && rank_ != 0; ++peer) {
+      if (peer == rank_) {
+        Add(deal.receives, Part(0, Place::kOutput, rank_));
+        Add(deal.receives, Part(0, Place::kOutput, 0));
+      } else {
         Add(pass.sends, Part(peer, Place::kOutput, rank_));
         Add(pass.receives, Part(peer, Place::kOutput, peer));
       }
     }
-    if (rank_ != 0) {
-      Add(deal.receives, Part(0, Place::kOutput, rank_));
-      Add(deal.receives, Part(0, Place::kOutput, 0));
-    }
-    plan_.rounds = {deal, pass};
+    plan_.rounds.push_back(std::move(deal));
+    plan_.rounds.push_back(std::move(pass));
     return plan_;
   }
 

@@ -119,10 +119,10 @@ TEST(PlanExchangeTest, EveryPlanDoesWhatItsCollectiveMeans) {
 
 // Two ranks: one round where it is small, two where it is large.
 TEST(PlanExchangeTest, AllReduceOfTwoRanksOnBothSidesOfTheLimit) {
-  for (const std::int64_t floats : {131072, 131073}) {
+  for (const std::int64_t floats : {32768, 32769}) {
     CheckPlan(CollectiveKind::kAllReduce, floats, 2);
     const auto plan = PlanExchange(CollectiveKind::kAllReduce, floats, 0, 2);
-    EXPECT_EQ(plan->rounds.size(), floats == 131072 ? 1U : 2U);
+    EXPECT_EQ(plan->rounds.size(), floats == 32768 ? 1U : 2U);
   }
 }
 

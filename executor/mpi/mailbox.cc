@@ -1,7 +1,5 @@
 #include "executor/mpi/mailbox.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "executor/mpi/mpi_status.h"
@@ -40,7 +38,6 @@ Mailbox::Arrival Mailbox::Take(int source, std::int32_t message) {
   const auto found = arrivals_.find(Key(source, message));
   const std::unique_ptr<Arrival> arrival = std::move(found->second);
   arrivals_.erase(found);
-  moving_.erase(std::remove(moving_.begin(), moving_.end(), arrival.get()), moving_.end());
   return std::move(*arrival);
 }
 
@@ -52,7 +49,6 @@ absl::Status Mailbox::Progress() {
     // Others may be there already.
     OPTIMUS_RETURN_IF_ERROR(requests_.TestNow());
   }
-  FreeBuffers();
   return absl::OkStatus();
 }
 
@@ -75,23 +71,17 @@ absl::Status Mailbox::TakeHeader() {
   return ReceivePayload(source, *arrival);
 }
 
+// Of a message that is not expected yet nobody knows whether its data is wanted; of one that is not
+// as long as it should be there may be no room.
 absl::Status Mailbox::ReceivePayload(int source, Arrival& arrival) {
-  arrival.buffer = buffers_.Take(arrival.header.floats);
-  moving_.push_back(&arrival);
-  return requests_.Receive(arrival.buffer.data(), arrival.header.floats, MPI_FLOAT, source,
-                           kPayloadTag, comm_, arrival.payload);
-}
-
-// Whether a payload's data is wanted is known once it is expected.
-void Mailbox::FreeBuffers() {
-  for (std::size_t i = moving_.size(); i-- > 0;) {
-    Arrival& arrival = *moving_[i];
-    if (!arrival.payload.done() || !arrival.expected) {
-      continue;
-    }
-    if (!arrival.keeps) buffers_.Return(std::move(arrival.buffer));
-    moving_.erase(moving_.begin() + static_cast<std::ptrdiff_t>(i));
+  const std::int64_t floats = arrival.header.floats;
+  const bool keeps = arrival.keeps || !arrival.expected;
+  float* place = keeps ? nullptr : ring_.Next(floats);
+  if (place == nullptr) {
+    arrival.data.resize(static_cast<std::size_t>(floats));
+    place = arrival.data.data();
   }
+  return requests_.Receive(place, floats, MPI_FLOAT, source, kPayloadTag, comm_, arrival.payload);
 }
 
 }  // namespace optimus::executor

@@ -2,7 +2,7 @@
 // Messages from any rank, taken as they come: one receive waits for the next header of anybody; a
 // header that has come has its payload received at once. So no sender waits for a receive of the
 // program, a step of many messages costs no more than one to poll, and memory is needed only for
-// payloads that move or whose data is wanted.
+// data that is wanted.
 //
 // Headers of one sender are received in the order in which it sent them, and the payloads follow in
 // the same order; so one tag is enough for all of them.
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "executor/mpi/buffer_pool.h"
+#include "executor/mpi/memory_ring.h"
 #include "executor/mpi/request_set.h"
 #include "executor/mpi/wire.h"
 
@@ -32,18 +32,19 @@ class Mailbox {
     bool expected = false;  // the program knows of it
     bool keeps = false;     // and wants the data
     Pending payload;
-    BufferPool::Buffer buffer;
+    std::vector<float> data;  // where it is kept
     bool done() const { return has_header && payload.done(); }
   };
 
   // Without `payloads` messages consist of their header.
-  Mailbox(MPI_Comm comm, RequestSet& requests, BufferPool& buffers, bool payloads)
-      : comm_(comm), requests_(requests), buffers_(buffers), payloads_(payloads) {}
+  Mailbox(MPI_Comm comm, RequestSet& requests, MemoryRing& ring, bool payloads)
+      : comm_(comm), requests_(requests), ring_(ring), payloads_(payloads) {}
 
   // Starts and ends listening.
   absl::Status Open();
   absl::Status Close();
-  // INVALID_ARGUMENT where the message is expected already.
+  // Data that is not kept goes to the ring, where room for it is reserved. INVALID_ARGUMENT where
+  // the message is expected already.
   absl::Status Expect(int source, std::int32_t message, bool keeps);
   // Null where nobody expects it.
   const Arrival* Find(int source, std::int32_t message) const;
@@ -58,16 +59,14 @@ class Mailbox {
   absl::Status Listen();
   absl::Status TakeHeader();
   absl::Status ReceivePayload(int source, Arrival& arrival);
-  void FreeBuffers();
 
   MPI_Comm comm_;
   RequestSet& requests_;
-  BufferPool& buffers_;
+  MemoryRing& ring_;
   bool payloads_;
   WireHeader next_;  // the header that comes next
   Pending next_pending_;
   std::map<Key, std::unique_ptr<Arrival>> arrivals_;
-  std::vector<Arrival*> moving_;  // their payload is on its way
 };
 
 }  // namespace optimus::executor

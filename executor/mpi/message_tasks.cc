@@ -23,7 +23,6 @@ class SendTask : public HostTask {
   ~SendTask() override {
     const std::lock_guard lock(transport_->mutex);
     if (flight_->pending.done()) {
-      transport_->buffers.Return(std::move(flight_->buffer));
       return;
     }
     // Given up: MPI may still read the buffer, for as long as this process lives.
@@ -79,15 +78,16 @@ class SendTask : public HostTask {
     if (floats == 0) {
       return absl::OkStatus();
     }
-    flight_->buffer = transport_->buffers.Take(floats);
-    std::copy(data.begin(), data.end(), flight_->buffer.data());
-    return requests.Send(flight_->buffer.data(), floats, MPI_FLOAT, ends_.destination,
-                         Mailbox::kPayloadTag, comm, flight_->pending);
+    flight_->data.assign(data.begin(), data.end());
+    const float* const place =
+        data.empty() ? transport_->inputs.Next(floats) : flight_->data.data();
+    return requests.Send(place, floats, MPI_FLOAT, ends_.destination, Mailbox::kPayloadTag, comm,
+                         flight_->pending);
   }
 
   struct Flight {
     WireHeader header;
-    BufferPool::Buffer buffer;
+    std::vector<float> data;
     Pending pending;
   };
   std::shared_ptr<Transport> transport_;
@@ -148,8 +148,6 @@ class ReceiveTask : public HostTask {
     if (transport_->pacing != nullptr) {
       end_ns_ = std::max(ready_ns_, transport_->FromWire(arrival.header.ready_ns));
     }
-    const std::lock_guard lock(transport_->mutex);
-    transport_->buffers.Return(std::move(arrival.buffer));
     return true;
   }
 
@@ -177,7 +175,7 @@ class ReceiveTask : public HostTask {
                                                        ": its place is of ",
                                                        place.size() * sizeof(float), " bytes"));
       }
-      std::copy_n(arrival.buffer.data(), arrival.header.floats, place.begin());
+      std::copy_n(arrival.data.data(), arrival.header.floats, place.begin());
     }
     if (call_.payload.done) call_.payload.done();
     return absl::OkStatus();

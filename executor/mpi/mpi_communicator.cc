@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "executor/mpi/collective_task.h"
+#include "executor/mpi/exchange_plan.h"
 #include "executor/mpi/group_split.h"
 #include "executor/mpi/message_tasks.h"
 #include "executor/mpi/mpi_world.h"
@@ -41,9 +42,12 @@ class MpiCommunicator : public Communicator {
   }
 
   absl::Status Expect(absl::Span<const MessageCall> calls) override {
-    const std::lock_guard lock(transport().mutex);
     for (const MessageCall& call : calls) {
       OPTIMUS_RETURN_IF_ERROR(CheckPeer(call));
+      OPTIMUS_RETURN_IF_ERROR(transport().Reserve(FloatsOf(call)));
+    }
+    const std::lock_guard lock(transport().mutex);
+    for (const MessageCall& call : calls) {
       OPTIMUS_RETURN_IF_ERROR(transport().mailbox.Expect(GlobalRank(call.peer), call.message,
                                                          static_cast<bool>(call.payload.output)));
     }
@@ -51,11 +55,16 @@ class MpiCommunicator : public Communicator {
   }
 
   absl::Status Collective(ir::Stream stream, const CollectiveCall& call) override {
+    if (size() > 1 && !call.payload.input && !call.payload.output) {
+      OPTIMUS_RETURN_IF_ERROR(
+          transport().Reserve(FloatsFor(call.work->kind, call.work->bytes, size())));
+    }
     return transport().device.Enqueue(stream, MakeCollectiveTask(link_, issued_++, call));
   }
 
   absl::Status Send(ir::Stream stream, const MessageCall& call) override {
     OPTIMUS_RETURN_IF_ERROR(CheckPeer(call));
+    OPTIMUS_RETURN_IF_ERROR(transport().Reserve(FloatsOf(call)));
     const MessageEnds ends = {GlobalRank(rank()), GlobalRank(call.peer)};
     return transport().device.Enqueue(stream, MakeSendTask(link_->transport, ends, call));
   }
@@ -67,6 +76,10 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
+  // That mean nothing.
+  static std::int64_t FloatsOf(const MessageCall& call) {
+    return call.payload.input || call.payload.output ? 0 : (call.bytes.value() + 3) / 4;
+  }
   Transport& transport() const { return *link_->transport; }
   std::int32_t GlobalRank(std::int32_t member) const {
     return link_->ranks[static_cast<std::size_t>(member)];

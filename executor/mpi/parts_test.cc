@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
-#include "executor/mpi/buffer_pool.h"
 #include "executor/mpi/clock.h"
+#include "executor/mpi/memory_ring.h"
 #include "executor/mpi/sum.h"
 #include "executor/mpi/wire.h"
 
@@ -60,24 +60,35 @@ TEST(SumPartsTest, AddsInTheOrderOfTheParts) {
   }
 }
 
-TEST(BufferPoolTest, GivesTheSmallestThatIsLargeEnough) {
-  BufferPool pool;
-  BufferPool::Buffer small = pool.Take(10);
-  BufferPool::Buffer large = pool.Take(1'000'000);
-  EXPECT_GE(small.capacity, 10);
-  EXPECT_GE(large.capacity, 1'000'000);
-  for (std::int64_t i = 0; i < large.capacity; ++i) ASSERT_TRUE(std::isnormal(large.data()[i]));
-  float* const small_data = small.data();
-  float* const large_data = large.data();
-  pool.Return(std::move(large));
-  pool.Return(std::move(large));  // NOLINT(bugprone-use-after-move): there is none any more
-  pool.Return(std::move(small));
-  BufferPool::Buffer first = pool.Take(5);
-  EXPECT_EQ(first.data(), small_data);
-  BufferPool::Buffer second = pool.Take(5);
-  EXPECT_EQ(second.data(), large_data);
-  EXPECT_NE(pool.Take(5).data(), nullptr);
-  EXPECT_EQ(pool.Take(0).data(), nullptr);
+TEST(MemoryRingTest, PiecesFollowEachOtherRoundAndRound) {
+  MemoryRing ring;
+  EXPECT_EQ(ring.Next(1), nullptr);
+  ASSERT_TRUE(ring.Reserve(1000));
+  constexpr std::int64_t kPageFloats = 1024;
+  float* const first = ring.Next(1000);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(std::isnormal(first[i]));
+  EXPECT_EQ(ring.Next(1025), first + kPageFloats);
+  EXPECT_EQ(ring.Next(1), first + 3 * kPageFloats);
+  const std::int64_t pages = MemoryRing::kLeastBytes / 4 / kPageFloats;
+  for (std::int64_t page = 4; page < pages; ++page) ring.Next(1);
+  EXPECT_EQ(ring.Next(1), first);
+}
+
+TEST(MemoryRingTest, GrowsForLargePiecesAndKeepsWhatIsOut) {
+  MemoryRing ring;
+  ASSERT_TRUE(ring.Reserve(1));
+  float* const small = ring.Next(1);
+  ASSERT_TRUE(ring.Reserve(MemoryRing::kLeastBytes / 4 / 4));
+  float* last = nullptr;
+  for (int i = 0; i < 8; ++i) {
+    float* const next = ring.Next(MemoryRing::kLeastBytes / 4 / 4);
+    EXPECT_NE(next, last);
+    next[MemoryRing::kLeastBytes / 4 / 4 - 1] = 3;
+    last = next;
+  }
+  small[0] = 2;  // still there
+  EXPECT_EQ(ring.Next(MemoryRing::kLeastBytes / 4 * 2 + 1), nullptr);
+  EXPECT_FALSE(ring.Reserve(std::int64_t{1} << 45));
 }
 
 TEST(HeaderLineTest, NamesOperationKindAndSize) {

@@ -11,7 +11,7 @@ namespace optimus::executor {
 
 class TransferDevice : public HostDevice {
  public:
-  TransferDevice() : HostDevice(HostOptions{}) {}
+  explicit TransferDevice(HostOptions options = {}) : HostDevice(options) {}
   ~TransferDevice() override { StopThreads(); }
   std::string Description() const override { return "no kernels"; }
 

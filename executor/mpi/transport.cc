@@ -1,5 +1,6 @@
 #include "executor/mpi/transport.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
 namespace optimus::executor {
@@ -14,6 +15,18 @@ absl::Status Transport::Open() {
     (void)Test();  // the next operation that is polled reports what is wrong
   });
   return absl::OkStatus();
+}
+
+absl::Status Transport::Reserve(std::int64_t floats) {
+  if (pacing != nullptr || floats == 0) {
+    return absl::OkStatus();
+  }
+  const std::lock_guard lock(mutex);
+  if (inputs.Reserve(floats) && results.Reserve(floats)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("the system has no memory for transfers of ",
+                                                   floats * sizeof(float), " bytes (16 times it)"));
 }
 
 void Transport::Close() {

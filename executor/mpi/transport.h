@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "executor/host/host_device.h"
-#include "executor/mpi/buffer_pool.h"
 #include "executor/mpi/mailbox.h"
+#include "executor/mpi/memory_ring.h"
 #include "executor/mpi/mpi_state.h"
 #include "executor/mpi/pacing.h"
 #include "executor/mpi/request_set.h"
@@ -21,11 +21,13 @@ struct Transport {
       : mpi(mpi_state),
         device(host_device),
         pacing(transfer_pacing),
-        mailbox(mpi.messages, requests, buffers, transfer_pacing == nullptr) {}
+        mailbox(mpi.messages, requests, results, transfer_pacing == nullptr) {}
 
   // Listens to messages, and has the device's threads poll. Close: no more.
   absl::Status Open();
   void Close();
+  // Room for transfers of so many floats that mean nothing; before the step. RESOURCE_EXHAUSTED.
+  absl::Status Reserve(std::int64_t floats);
   // One round of polling. Under `mutex`. After an error always that error.
   absl::Status Test();
   // Moments of this host's clock on the wire, and back.
@@ -39,7 +41,7 @@ struct Transport {
   // Of what follows: the communication thread uses it in a step, the caller between steps.
   std::mutex mutex;
   RequestSet requests;
-  BufferPool buffers;
+  MemoryRing inputs, results;  // what is sent, and what is received or computed
   Mailbox mailbox;
   std::int32_t next_group = kWorldGroup + 1;
   absl::Status error;

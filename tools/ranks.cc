@@ -20,6 +20,8 @@ namespace {
 
 // Planning takes what it takes: only a rank that is gone ends the wait for it.
 constexpr absl::Duration kAsLongAsItTakes = absl::Hours(10000);
+// A barrier that nobody comes to is the watchdog's to report first: it says what every rank is at.
+constexpr absl::Duration kAfterWatchdog = absl::Seconds(10);
 
 // A status, or bytes, on the wire: the code as one character, then the text.
 std::string Pack(const absl::Status& status, const std::string& bytes) {
@@ -80,9 +82,9 @@ Ranks::~Ranks() {
 }
 
 absl::Status Ranks::Setup(absl::Duration timeout) {
-  timeout_ = timeout;
+  timeout_ = timeout + kAfterWatchdog;
   OPTIMUS_ASSIGN_OR_RETURN(watchdog_, executor::Watchdog::Create(*world_, timeout));
-  SetPatience(timeout);
+  SetPatience(timeout_);
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> hosts, world_->Gather(world_->host()));
   hosts_ = HostsText(hosts);
   return absl::OkStatus();

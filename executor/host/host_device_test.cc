@@ -231,7 +231,7 @@ TEST(HostDevice, AnErrorDropsAllThatIsLeft) {
     ASSERT_TRUE(device.Enqueue(kTp, std::make_unique<CountedTask>(alive)).ok());
     device.Record(kTp, 0);
     if (!from_task) {
-      ASSERT_TRUE(device.LaunchHost(kCompute, [&] { return error; }).ok());
+      ASSERT_TRUE(device.LaunchHost(kCompute, [&] { return absl::Status(error); }).ok());
     }
     device.Wait(kCompute, 0);
     ASSERT_TRUE(

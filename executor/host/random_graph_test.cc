@@ -33,7 +33,7 @@ std::vector<Node> RandomNodes(std::mt19937& random, int count) {
     Node& node = nodes[i];
     node.stream = below(2) == 0 ? 0 : below(ir::kStreamCount);
     for (int w = below(4); w > 0 && i > 0; --w) node.waits.push_back(std::max(0, i - 1 - below(6)));
-    node.duration_ns = below(50) * 1000;
+    node.duration_ns = std::int64_t{1000} * below(50);
     node.polls = 1 + below(3);
     node.sleeps = below(8) == 0;
   }
@@ -62,7 +62,7 @@ std::int64_t DataOf(const std::vector<Node>& nodes, int i, int previous,
 // By node: the one before it in its stream, or -1.
 std::vector<int> PreviousOf(const std::vector<Node>& nodes) {
   std::vector<int> previous(nodes.size());
-  std::array<int, ir::kStreamCount> last;
+  std::array<int, ir::kStreamCount> last{};
   last.fill(-1);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     previous[i] = std::exchange(last[nodes[i].stream], static_cast<int>(i));

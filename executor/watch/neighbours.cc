@@ -115,7 +115,8 @@ absl::Status Neighbours::Check() const {
   for (const int rank : local_ranks_) {
     const int slot = hosts_[rank].local_rank;
     const bool on_board = slot < board_->slots() && board_->Read(slot).rank == rank;
-    if (on_board && !IsGone(rank)) continue;
+    // It may have ended already, but then it has said so.
+    if (on_board && !(IsGone(rank) && state(rank) == RankState::kRunning)) continue;
     return absl::UnavailableError(absl::StrCat(
         "rank ", rank, " is on host ", host(rank), " like rank ", rank_, ", but ",
         on_board ? "its process is not there" : "not on its status board",

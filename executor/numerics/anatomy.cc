@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "executor/runtime/runtime.h"
+#include "models/accounting.h"
+#include "models/layers.h"
 
 namespace optimus::executor::numerics {
 namespace {
@@ -35,8 +37,8 @@ absl::StatusOr<Anatomy> Anatomy::Of(const ir::Schedule& schedule, const Numerics
     std::string name = tensor.name;
     anatomy.tensors_.emplace(std::move(name), std::move(tensor));
   }
-  OPTIMUS_RETURN_IF_ERROR(anatomy.ReadModules());
   anatomy.ReadFlags();
+  OPTIMUS_RETURN_IF_ERROR(anatomy.ReadModules());
   OPTIMUS_RETURN_IF_ERROR(anatomy.ReadItems());
   return anatomy;
 }
@@ -54,40 +56,72 @@ absl::Status Anatomy::ReadModules() {
     return Mismatch(absl::StrCat("the schedule's micro-batches hold ", samples,
                                  " samples, the global batch is ", model.global_batch));
   }
-  const std::vector<Dims> dims = DimsOf(model);
-  for (std::size_t m = 0; m < dims.size(); ++m) {
-    const ir::ModuleInfo& info = schedule.modules[m];
-    ModulePlan plan;
-    plan.dims = dims[m];
-    if (info.layers != dims[m].layers) {
-      return Mismatch(absl::StrCat(dims[m].name, ": the schedule has ", info.layers,
-                                   " layers, the model has ", dims[m].layers));
-    }
-    plan.frozen = m > 0 && model.encoders[m - 1].frozen;
-    if (plan.frozen != info.frozen) return Mismatch(dims[m].name + ": frozen in one of the two");
-    plan.own_pipelines = info.pipelines > 0;
-    plan.tp = info.tensor_parallel > 0 ? info.tensor_parallel : schedule.world.tp;
-    plan.subgroups = schedule.world.tp / plan.tp;
-    plan.data_parallel = schedule.world.dp * std::max(info.pipelines, 1);
-    plan.length = m == 0 ? model.sequence_length : model.encoders[m - 1].sequence_length;
-    const std::int64_t per_sample = m == 0 ? 1 : model.encoders[m - 1].sequences_per_sample;
-    plan.sequences = model.micro_batch * per_sample;
-    plan.slice_sequences = m == 0 ? plan.sequences : model.encoders[m - 1].sequences_per_slice;
-    if (plan.slice_sequences == 0) plan.slice_sequences = plan.sequences;
-    if (plan.length < 1 || plan.sequences < 1 || plan.sequences % plan.slice_sequences != 0) {
-      return Mismatch(absl::StrCat(dims[m].name, ": ", plan.sequences, " sequences of ",
-                                   plan.length, " tokens in slices of ", plan.slice_sequences));
-    }
-    plan.skipped.insert(info.skipped_micro_batches.begin(), info.skipped_micro_batches.end());
-    modules_.push_back(std::move(plan));
+  for (int m = 0; m < static_cast<int>(schedule.modules.size()); ++m) {
+    OPTIMUS_RETURN_IF_ERROR(ReadModule(m));
   }
-  const Dims& llm = dims[0];
+  const Dims& llm = modules_[0].dims;
   if (llm.vocabulary < 1) return Mismatch("the LLM has no vocabulary");
   if (llm.positions > 0 && llm.positions < model.sequence_length) {
     return absl::InvalidArgumentError(
         absl::StrCat("numerics: max_position_embeddings ", llm.positions, " of the LLM is below ",
                      "sequence_length ", model.sequence_length, "; raise it"));
   }
+  return absl::OkStatus();
+}
+
+namespace {
+
+void SetShape(const NumericsModel& model, int m, ModulePlan& plan) {
+  plan.sequences = model.micro_batch;
+  plan.length = model.sequence_length;
+  plan.slice_sequences = plan.sequences;
+  if (m == 0) return;
+  const NumericsEncoder& encoder = model.encoders[m - 1];
+  plan.sequences *= encoder.sequences_per_sample;
+  plan.length = encoder.sequence_length;
+  plan.slice_sequences =
+      encoder.sequences_per_slice > 0 ? encoder.sequences_per_slice : plan.sequences;
+  plan.frozen = encoder.frozen;
+  plan.skipped.insert(encoder.micro_batches_without_input.begin(),
+                      encoder.micro_batches_without_input.end());
+}
+
+absl::Status CheckShape(const models::ModelConfig& config, const ModulePlan& plan,
+                        bool sequence_parallel) {
+  models::LayerShape shape;
+  shape.sequences = plan.slice_sequences;
+  shape.sequence_length = plan.length;
+  shape.tensor_parallel = plan.tp;
+  shape.sequence_parallel = sequence_parallel;
+  OPTIMUS_RETURN_IF_ERROR(models::ValidateShape(config, shape));
+  if (plan.sequences >= 1 && plan.sequences % plan.slice_sequences == 0) return absl::OkStatus();
+  return Mismatch(absl::StrCat(plan.dims.name, ": ", plan.sequences, " sequences in slices of ",
+                               plan.slice_sequences));
+}
+
+}  // namespace
+
+absl::Status Anatomy::ReadModule(int m) {
+  const ir::ModuleInfo& info = schedule_->modules[m];
+  ModulePlan plan;
+  plan.dims = DimsOf(*model_)[m];
+  if (info.layers != plan.dims.layers) {
+    return Mismatch(absl::StrCat(plan.dims.name, ": the schedule has ", info.layers,
+                                 " layers, the model has ", plan.dims.layers));
+  }
+  SetShape(*model_, m, plan);
+  if (plan.frozen != info.frozen) return Mismatch(plan.dims.name + ": frozen in one of the two");
+  const std::vector<std::int32_t>& skipped = info.skipped_micro_batches;
+  if (plan.skipped != std::set<std::int32_t>(skipped.begin(), skipped.end())) {
+    return Mismatch(plan.dims.name + ": not the same micro-batches are without input");
+  }
+  plan.own_pipelines = info.pipelines > 0;
+  plan.tp = info.tensor_parallel > 0 ? info.tensor_parallel : schedule_->world.tp;
+  plan.subgroups = schedule_->world.tp / plan.tp;
+  plan.data_parallel = schedule_->world.dp * std::max(info.pipelines, 1);
+  OPTIMUS_RETURN_IF_ERROR(
+      CheckShape(m == 0 ? model_->llm : model_->encoders[m - 1].model, plan, sequence_parallel_));
+  modules_.push_back(std::move(plan));
   return absl::OkStatus();
 }
 

@@ -104,6 +104,7 @@ class Anatomy {
 
  private:
   absl::Status ReadModules();
+  absl::Status ReadModule(int m);
   void ReadFlags();
   absl::Status ReadItems();
   void ShareEncoderItems();

@@ -32,7 +32,7 @@ class Head : public End {
 
   absl::Status Collective() {
     if (collective() == "lm_head_all_gather") {
-      const absl::Status status =
+      absl::Status status =
           Move(At(What::kFinalNorm), At(What::kFinalNormFull), local_tokens(), tokens());
       task().drops = {At(What::kFinalNorm)};
       return status;

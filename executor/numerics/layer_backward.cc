@@ -88,7 +88,7 @@ class LayerBackward : public LayerView {
   // Fused: through the activation too.
   absl::Status Fc2() {
     Slot* dact = At(What::kGradActivation);
-    const absl::Status status = DataGradient("fc2", Fc2Gradient(), dact);
+    absl::Status status = DataGradient("fc2", Fc2Gradient(), dact);
     if (!status.ok() || !fused()) return status;
     Slot* f1 = At(What::kFc1);
     Slot* df1 = At(What::kGradFc1);
@@ -213,7 +213,7 @@ class LayerBackward : public LayerView {
     task().body = [=, dims = attention()] {
       dqkv->Put(AttentionBackward(dims, qkv->data, dheads->data));
     };
-    return absl::OkStatus();
+    return compiled_.ExpectAttention(attention());
   }
 
   absl::Status ProbabilitiesKernel() {

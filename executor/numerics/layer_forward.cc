@@ -124,7 +124,7 @@ class LayerForward : public LayerView {
     task().needs = {qkv};
     MakeHeads();
     task().body = [=, dims = attention()] { out->Put(numerics::Attention(dims, qkv->data)); };
-    return absl::OkStatus();
+    return compiled_.ExpectAttention(attention());
   }
 
   absl::Status ScoresKernel() {
@@ -200,7 +200,7 @@ class LayerForward : public LayerView {
     Slot* out = At(What::kNorm2);
     const NormParts norm = Norm("norm2");
     if (fused()) {
-      const absl::Status status = AttentionResidual();
+      absl::Status status = AttentionResidual();
       if (!status.ok()) return status;
       task().body = [=, residual = std::move(task().body)] {
         residual();
@@ -217,7 +217,7 @@ class LayerForward : public LayerView {
 
   // Fused: with the activation in its epilogue.
   absl::Status Fc1() {
-    const absl::Status status = ApplyGemm("fc1", Fc1Input(), At(What::kFc1), true);
+    absl::Status status = ApplyGemm("fc1", Fc1Input(), At(What::kFc1), true);
     if (!status.ok() || !fused()) return status;
     Slot* f1 = At(What::kFc1);
     Slot* act = At(What::kActivation);
@@ -265,8 +265,8 @@ class LayerForward : public LayerView {
   }
 
   absl::Status Fc2() {
-    const absl::Status status = ApplyGemm(
-        "fc2", At(What::kActivation), At(reduces() ? What::kFc2Partial : What::kFc2Output), false);
+    absl::Status status = ApplyGemm("fc2", At(What::kActivation),
+                                    At(reduces() ? What::kFc2Partial : What::kFc2Output), false);
     if (!status.ok() || reduces() || !fused()) return status;
     Slot* act = At(What::kActivation);
     const LinearParts linear = Linear("fc2");
@@ -276,7 +276,7 @@ class LayerForward : public LayerView {
   }
 
   absl::Status ReduceFc2() {
-    const absl::Status status = ReduceTokens(What::kFc2Partial, What::kFc2Output);
+    absl::Status status = ReduceTokens(What::kFc2Partial, What::kFc2Output);
     if (!fused()) return status;
     task().makes.clear();
     task().unpack = [finish = Finish()](Floats& output) { finish(output); };

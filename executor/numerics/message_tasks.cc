@@ -26,8 +26,7 @@ class MessageCompiler {
         anatomy_(context_.anatomy) {}
 
   absl::Status Compile() {
-    const absl::Status status =
-        tag_.module == ir::kNoModule ? FromBoundary() : FromEncoderPipeline();
+    absl::Status status = tag_.module == ir::kNoModule ? FromBoundary() : FromEncoderPipeline();
     if (!status.ok()) return status;
     if (parts_.empty()) return compiled_.Unknown();
     if (sends()) {

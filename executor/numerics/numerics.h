@@ -5,8 +5,23 @@
 // knows nothing of schedules.
 //
 // The model: encoder k's patches (random, fixed by a seed) pass its layers and a projector into the
-// LLM's width and are added to the embeddings of the first tokens of the sample; the LLM's loss is
-// the mean cross-entropy of the next token over the global batch.
+// LLM's width and are added to the embeddings of the first tokens of the sample (where there are
+// more of them than tokens, neighbours are averaged); the LLM's loss is the mean cross-entropy of
+// the next token over the global batch. No dropout, and no rotary embedding where a model has no
+// learned positions: both sides would only have to do the same.
+//
+// A tensor is made by one operation and used by others; a use before it is made stops the run with
+// both operations' names. Nothing waits for anything by itself: what the Schedule does not order is
+// found, not hidden. Payload sizes are those of f32 tensors, and a message carries all that later
+// stages need of its micro-batch, so both differ from the Schedule's bytes.
+//
+// What the Schedule leaves out and real data needs (said again where it is done):
+//   - sums over tensor-parallel ranks of gradients that each has a part of (norms under sequence
+//     parallelism, shared key/value heads) and of tied embeddings over the pipeline: they travel
+//     with the gradient norm, where Megatron-LM has them too;
+//   - the two sums of a vocabulary-parallel loss: every rank works them out from the whole head;
+//   - collectives of the projector: it works on the rank's own tokens instead of a part of the
+//     width.
 
 #include <cstdint>
 #include <memory>

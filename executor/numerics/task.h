@@ -75,6 +75,17 @@ struct Compiled {
         "numerics: ", Name(), " is ", is.m, " x ", is.n, " x ", is.k, ", the model's is ", m, " x ",
         n, " x ", k, "; give the model that the schedule was made of"));
   }
+  absl::Status ExpectAttention(const AttentionDims& dims) const {
+    const AttentionShape& is = context.schedule().kernels[op.work].attention;
+    if (is.sequences == dims.sequences && is.sequence_length == dims.length &&
+        is.heads == dims.heads && is.kv_heads == dims.kv_heads && is.head_dim == dims.head_dim &&
+        is.causal == dims.causal) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "numerics: ", Name(), " is not the attention of the model; give the model that the ",
+        "schedule was made of"));
+  }
 };
 
 // One compiler for each kind of tag. They fill compiled.task.

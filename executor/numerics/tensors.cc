@@ -35,7 +35,8 @@ Dims DimsOf(const models::ModelConfig& config, std::string name) {
   dims.layers = config.num_layers();
   dims.heads = config.num_attention_heads();
   dims.kv_heads = config.num_query_groups() > 0 ? config.num_query_groups() : dims.heads;
-  dims.head_dim = config.head_dim() > 0 ? config.head_dim() : dims.hidden / dims.heads;
+  dims.head_dim = config.head_dim() > 0 ? config.head_dim()
+                                        : dims.hidden / std::max<std::int64_t>(dims.heads, 1);
   dims.ffn = config.ffn_hidden_size();
   dims.vocabulary = config.vocabulary_size();
   dims.positions = config.vocabulary_size() > 0 ? config.max_position_embeddings() : 0;

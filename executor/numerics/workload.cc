@@ -61,30 +61,37 @@ absl::Status NumericsWorkload::CompileAll() {
   return absl::OkStatus();
 }
 
+namespace {
+
+// Who knows what this operation does; null: nobody.
+absl::Status (*CompilerFor(const Anatomy& anatomy, const ir::Operation& op))(Compiled&) {
+  if (op.kind == ir::OperationKind::kSend || op.kind == ir::OperationKind::kReceive) {
+    return CompileMessage;
+  }
+  switch (op.tag.phase) {
+    case Phase::kParameterSync:
+    case Phase::kGradientSync:
+    case Phase::kOptimizer:
+      return CompileSync;
+    default:
+      break;
+  }
+  if (op.tag.module < 0 || op.tag.module >= anatomy.modules()) return nullptr;
+  if (op.tag.layer >= 0) return CompileLayer;
+  if (op.tag.layer == ir::kProjectorLayer) return CompileProjector;
+  if (op.tag.module != ir::kLlmModule) return nullptr;
+  if (op.tag.layer == ir::kEmbeddingLayer) return CompileEmbedding;
+  return op.tag.layer == ir::kHeadLayer ? CompileHead : nullptr;
+}
+
+}  // namespace
+
 absl::Status NumericsWorkload::CompileOne(std::uint32_t id, bool repeated) {
   const ir::Operation& op = place_.program->operations[id];
   Compiled compiled{*context_, id, op, repeated, {}};
-  const bool message =
-      op.kind == ir::OperationKind::kSend || op.kind == ir::OperationKind::kReceive;
-  const bool sync = op.tag.phase == Phase::kParameterSync || op.tag.phase == Phase::kGradientSync ||
-                    op.tag.phase == Phase::kOptimizer;
-  if (message) {
-    OPTIMUS_RETURN_IF_ERROR(CompileMessage(compiled));
-  } else if (sync) {
-    OPTIMUS_RETURN_IF_ERROR(CompileSync(compiled));
-  } else if (op.tag.module < 0 || op.tag.module >= anatomy_->modules()) {
-    return compiled.Unknown();
-  } else if (op.tag.layer >= 0) {
-    OPTIMUS_RETURN_IF_ERROR(CompileLayer(compiled));
-  } else if (op.tag.layer == ir::kEmbeddingLayer) {
-    OPTIMUS_RETURN_IF_ERROR(CompileEmbedding(compiled));
-  } else if (op.tag.layer == ir::kHeadLayer) {
-    OPTIMUS_RETURN_IF_ERROR(CompileHead(compiled));
-  } else if (op.tag.layer == ir::kProjectorLayer) {
-    OPTIMUS_RETURN_IF_ERROR(CompileProjector(compiled));
-  } else {
-    return compiled.Unknown();
-  }
+  const auto compile = CompilerFor(*anatomy_, op);
+  if (compile == nullptr) return compiled.Unknown();
+  OPTIMUS_RETURN_IF_ERROR(compile(compiled));
   tasks_[id] = std::move(compiled.task);
   return absl::OkStatus();
 }

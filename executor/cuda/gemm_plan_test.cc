@@ -106,7 +106,7 @@ TEST(GemmPlan, WeightGradientIsAddedInFp32) {
 TEST(GemmPlan, AlignmentIsThatOfTheAddress) {
   EXPECT_EQ(AlignmentOf(0), 256);
   EXPECT_EQ(AlignmentOf(128), 256);
-  EXPECT_EQ(AlignmentOf(3 * 64), 128);
+  EXPECT_EQ(AlignmentOf(192), 128);
   EXPECT_EQ(AlignmentOf(8), 16);
   EXPECT_EQ(AlignmentOf(7), 2);
 }

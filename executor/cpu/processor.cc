@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -24,9 +26,17 @@ std::string CpuModel() {
   return "unknown CPU";
 }
 
+// What the kernel says, not sysconf: that takes the whole machine's for one core's on some virtual
+// machines.
 Bytes LastLevelCache() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return Bytes(bytes > 0 ? bytes : 32 << 20);
+  std::int64_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream file(absl::StrCat("/sys/devices/system/cpu/cpu0/cache/index", index, "/size"));
+    std::int64_t kibibytes = 0;
+    char unit = 0;
+    if (file >> kibibytes >> unit && unit == 'K') largest = std::max(largest, kibibytes << 10);
+  }
+  return Bytes(largest > 0 ? largest : 32 << 20);
 }
 
 int Cores() {

@@ -12,7 +12,7 @@ using Ids = std::vector<std::uint32_t>;
 
 // At least so many of the longer one, and as many of the other as last about as long.
 constexpr double kFewest = 6;
-constexpr double kMost = 2000;
+constexpr double kMost = 500;
 
 struct Counts {
   int kernels = 0, collectives = 0;

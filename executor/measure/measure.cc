@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -153,15 +154,17 @@ class Round {
     return absl::OkStatus();
   }
 
-  // The largest GEMM, as it has the most to lose; where there is none, the longest kernel.
-  std::optional<std::size_t> KernelToDisturb() const {
+  // The shortest GEMM that lasts as long as the collective, or the longest that there is; another
+  // kernel only where there is no GEMM. So a few of each are enough to run under the other.
+  std::optional<std::size_t> KernelToDisturb(double collective_ns) const {
     std::optional<std::size_t> best;
     const auto weight = [&](std::size_t i) {
       const bool gemm = plan_.kernels[i].kind == KernelKind::kGemm;
-      return std::pair(gemm, Median(samples_.kernels_ns[i]));
+      const double time = Median(samples_.kernels_ns[i]);
+      const bool enough = time >= collective_ns;
+      return std::tuple(gemm, enough, enough ? -time : time);
     };
     for (std::size_t i = 0; i < plan_.kernels.size(); ++i) {
-      if (samples_.kernels_ns[i].empty()) continue;
       if (!best || weight(i) > weight(*best)) best = i;
     }
     return best;
@@ -179,12 +182,13 @@ class Round {
   }
 
   absl::Status InterferenceOver(LinkScope scope) {
-    const std::optional<std::size_t> kernel = KernelToDisturb();
     const std::optional<std::size_t> transfer = TransferToDisturb(scope);
-    if (!kernel || !transfer || repetitions_ < 1) return absl::OkStatus();
+    if (!transfer) return absl::OkStatus();
+    const double collective_ns = Median(samples_.transfers_ns[*transfer].back());
+    const std::optional<std::size_t> kernel = KernelToDisturb(collective_ns);
+    if (!kernel) return absl::OkStatus();
     const InterferenceCase interference{plan_.kernels[*kernel], plan_.transfers[*transfer],
-                                        Median(samples_.kernels_ns[*kernel]),
-                                        Median(samples_.transfers_ns[*transfer].back())};
+                                        Median(samples_.kernels_ns[*kernel]), collective_ns};
     OPTIMUS_ASSIGN_OR_RETURN(const InterferenceProbe probe,
                              MakeInterferenceProbe(interference, repetitions_, probe_world_));
     OPTIMUS_ASSIGN_OR_RETURN(const Series factors,

@@ -15,8 +15,10 @@ executor::MeasurePlan PlanForJobs(const std::vector<Job>& jobs, int ranks) {
   return plan;
 }
 
-executor::MeasurePlan RangeOfSizes(executor::BackendKind kind, executor::World& world) {
-  const Flops most(kind == executor::BackendKind::kCuda ? 2e12 : 2e10);
+executor::MeasurePlan RangeOfSizes(executor::BackendKind kind, executor::World& world,
+                                   Thoroughness thoroughness) {
+  const double largest = kind == executor::BackendKind::kCuda ? 2e12 : 2e10;
+  const Flops most(thoroughness == Thoroughness::kQuick ? largest / 10 : largest);
   executor::MeasurePlan plan = executor::GenericPlan(world.size(), world.local_size(), most);
   if (world.size() == 1) plan.transfers.clear();
   return plan;

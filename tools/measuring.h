@@ -17,8 +17,11 @@ namespace optimus::tools {
 // What the jobs need, as far as `ranks` can measure it: a rank alone has nobody to move data to.
 executor::MeasurePlan PlanForJobs(const std::vector<Job>& jobs, int ranks);
 
-// Kernels and transfers of all sizes, where no schedule is given.
-executor::MeasurePlan RangeOfSizes(executor::BackendKind kind, executor::World& world);
+// Kernels and transfers of all sizes, where no schedule is given. Quick: without the largest GEMMs,
+// good enough to make a first plan.
+enum class Thoroughness { kQuick, kFull };
+executor::MeasurePlan RangeOfSizes(executor::BackendKind kind, executor::World& world,
+                                   Thoroughness thoroughness);
 
 // Today, as a profile writes it: YYYY-MM-DD.
 std::string Today();

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/numbers.h"
+#include <cstdio>
+#include <cstdlib>
+
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "tools/mpi_testing.h"
@@ -25,9 +27,9 @@ class MpiFaultsTest : public MpiTest {
   // Starts `arguments` on two ranks, waits until both are at work, sends `signal` to rank 1, and
   // waits for the end.
   Outcome Hurt(const std::string& signal, const std::string& arguments) {
-    const std::string script = absl::StrCat(
-        Launch(2), OPTIMUS_BINARY, " ", arguments, " >$W/out 2>$W/err &\n",
-        R"(launcher=$!
+    const std::string script =
+        absl::StrCat(Launch(2), OPTIMUS_BINARY, " ", arguments, " >$W/out 2>$W/err &\n",
+                     R"sh(launcher=$!
 # The ranks are children of mpirun, which is a child of timeout.
 ranks() { ps -eo pid=,ppid=,comm= | awk -v top=$launcher '
   { parent[$1] = $2; name[$1] = $3 }
@@ -38,13 +40,13 @@ until [ "$(ranks | wc -l)" = 2 ]; do
 done
 sleep 4
 for pid in $(ranks); do
-  if tr '\0' '\n' </proc/$pid/environ | grep -qx OMPI_COMM_WORLD_RANK=1; then kill -)",
-        signal, R"( $pid; fi
+  if tr '\0' '\n' </proc/$pid/environ | grep -qx OMPI_COMM_WORLD_RANK=1; then kill -)sh",
+                     signal, R"sh( $pid; fi
 done
 begin=$SECONDS
 wait $launcher
 echo "$? $((SECONDS - begin))" >$W/outcome
-)");
+)sh");
     Write("script.sh", absl::StrCat("W=", Work(), "\n", script));
     EXPECT_EQ(std::system(absl::StrCat("bash ", Work(), "/script.sh").c_str()), 0);
     Outcome outcome;

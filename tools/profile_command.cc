@@ -91,7 +91,8 @@ class ProfileOnRanks {
 
   executor::MeasurePlan PlanOf(const std::vector<Job>& jobs) const {
     executor::World& world = ranks_.world();
-    return jobs.empty() ? RangeOfSizes(kind_, world) : PlanForJobs(jobs, world.size());
+    return jobs.empty() ? RangeOfSizes(kind_, world, Thoroughness::kFull)
+                        : PlanForJobs(jobs, world.size());
   }
 
   // In a few rounds, so that a disturbance of a moment does not fall on one kernel alone.

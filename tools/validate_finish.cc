@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
+#include "hw_profiles/from_measurements.h"
 #include "schedule/ir/serialize.h"
 #include "tools/exit_codes.h"
 #include "tools/outputs.h"
@@ -45,8 +46,8 @@ std::string JobOf(const Input& input) {
 }  // namespace
 
 absl::StatusOr<hw::HardwareProfile> ValidateOnRanks::FinalProfile() const {
-  if (!measuring_) return *inputs_.front().profile;
-  return measuring_->Profile("measured", *inputs_.front().profile);
+  if (!measured_) return *inputs_.front().profile;
+  return hw::MakeProfile("measured", *measured_, *inputs_.front().profile);
 }
 
 absl::StatusOr<ValidatedExperiment> ValidateOnRanks::Validate(std::size_t index,

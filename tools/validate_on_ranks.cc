@@ -143,7 +143,7 @@ absl::Status ValidateOnRanks::FixSchedules() {
   executor::World& world = ranks_.world();
   Progress progress;
   if (ranks_.first()) progress.Show("measuring a range of sizes");
-  executor::MeasurePlan generic = RangeOfSizes(kind_, world);
+  executor::MeasurePlan generic = RangeOfSizes(kind_, world, Thoroughness::kQuick);
   executor::Merge(generic, PlanForJobs(jobs_, world.size()));
   measuring_ = std::make_unique<Measuring>(ranks_, backend_, kind_, std::move(generic));
   // The second time with the kernels of the schedules that the first profile gave.
@@ -224,6 +224,7 @@ absl::Status ValidateOnRanks::RunExperiment(std::size_t index, int round, int st
 
 // The simulator forks: by then no thread of the backend is left.
 void ValidateOnRanks::CloseBackend() {
+  if (measuring_ && ranks_.first()) measured_ = measuring_->Summary();
   backend_.ranks.reset();
   backend_.device.reset();
 }

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +81,7 @@ class ValidateOnRanks {
   std::unique_ptr<Measuring> reference_;
   std::vector<std::size_t> visits_;           // samples of the reference kernel after each visit
   std::vector<executor::RunResult> results_;  // by experiment
+  std::optional<HardwareMeasurements> measured_;  // of all rounds; at rank 0
 };
 
 }  // namespace optimus::tools

@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<NcclComm>> NcclComm::Split(int color, int key,
   ncclConfig_t config = Config(part->name_, /*blocking=*/true);
   const ncclResult_t result = nccl_.CommSplit(comm_, color, key, &part->comm_, &config);
   if (absl::Status made = Await(result, absl::StrCat("splitting off '", name, "'")); !made.ok()) {
-    part.release();  // lost, not freed: NCCL may still write to it
+    static_cast<void>(part.release());  // lost, not freed: NCCL may still write to it
     return made;
   }
   if (color == NCCL_SPLIT_NOCOLOR) return nullptr;

@@ -134,6 +134,7 @@ absl::Status NumericsEngine::EndCollective(const Meeting& meeting) {
   std::sort(members.begin(), members.end(),
             [](const Member& a, const Member& b) { return a.rank < b.rank; });
   std::vector<std::vector<float>> inputs;
+  inputs.reserve(members.size());
   for (const Member& member : members) inputs.push_back(member.input);
   const ir::Operation& op = At(members.front().rank, members.front().operation);
   for (const auto& input : inputs) {

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <string>
 
-#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/numerics_testing.h"
 
 namespace optimus {
 namespace {
 
 using testing::ExperimentOf;
-using ::testing::HasSubstr;
 using testing::Llm;
 using testing::NumericsCase;
 using testing::Vit;

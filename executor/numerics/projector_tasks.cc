@@ -25,11 +25,13 @@ class Projector : public End {
   std::int64_t llm_part() const { return anatomy().module(0).dims.hidden / module_.tp; }
   std::vector<Slot*> Slices(What what) {
     std::vector<Slot*> slices;
+    slices.reserve(module_.slices());
     for (int i = 0; i < module_.slices(); ++i) slices.push_back(At(what, dims().layers, i));
     return slices;
   }
   std::vector<Slot*> Pieces(What what) {
     std::vector<Slot*> pieces;
+    pieces.reserve(module_.subgroups);
     for (int i = 0; i < module_.subgroups; ++i) pieces.push_back(Piece(what, tag_.module, i));
     return pieces;
   }
@@ -76,6 +78,7 @@ class Projector : public End {
     task().needs = slices;
     task().makes = pieces;
     std::vector<RowRange> rows;
+    rows.reserve(module_.subgroups);
     for (int i = 0; i < module_.subgroups; ++i) {
       rows.push_back(anatomy().ForwardRows(tag_.module, u_, i));
     }

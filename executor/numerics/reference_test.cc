@@ -1,6 +1,7 @@
 #include "executor/numerics/reference.h"
 
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -13,7 +14,7 @@ models::ModelConfig Config(const char* name, int layers, int hidden, int vocabul
   config.set_name(name);
   config.set_hidden_size(hidden);
   config.set_num_layers(layers);
-  config.set_ffn_hidden_size(2 * hidden);
+  config.set_ffn_hidden_size(std::int64_t{2} * hidden);
   config.set_num_attention_heads(2);
   config.set_vocabulary_size(vocabulary);
   config.set_activation(models::ModelConfig::GELU);

@@ -1,102 +1,77 @@
 #include "executor/numerics/slots.h"
 
+#include <cstddef>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 
 namespace optimus::executor::numerics {
 
-const char* ToString(What what) {
-  switch (what) {
-    case What::kHidden:
-      return "hidden";
-    case What::kNorm1:
-      return "norm1";
-    case What::kNorm1Full:
-      return "norm1 full";
-    case What::kQkv:
-      return "qkv";
-    case What::kScores:
-      return "scores";
-    case What::kProbabilities:
-      return "probabilities";
-    case What::kHeads:
-      return "heads";
-    case What::kProjPartial:
-      return "proj partial";
-    case What::kProjOutput:
-      return "proj output";
-    case What::kMiddle:
-      return "middle";
-    case What::kNorm2:
-      return "norm2";
-    case What::kNorm2Full:
-      return "norm2 full";
-    case What::kFc1:
-      return "fc1";
-    case What::kActivation:
-      return "activation";
-    case What::kFc2Partial:
-      return "fc2 partial";
-    case What::kFc2Output:
-      return "fc2 output";
-    case What::kGradHidden:
-      return "gradient of hidden";
-    case What::kGradHiddenFull:
-      return "gradient of hidden full";
-    case What::kGradActivation:
-      return "gradient of activation";
-    case What::kGradFc1:
-      return "gradient of fc1";
-    case What::kGradNorm2Partial:
-      return "gradient of norm2 partial";
-    case What::kGradNorm2:
-      return "gradient of norm2";
-    case What::kGradMiddleNorm:
-      return "gradient of middle norm";
-    case What::kGradMiddle:
-      return "gradient of middle";
-    case What::kGradMiddleFull:
-      return "gradient of middle full";
-    case What::kGradHeads:
-      return "gradient of heads";
-    case What::kGradProbabilities:
-      return "gradient of probabilities";
-    case What::kGradScores:
-      return "gradient of scores";
-    case What::kGradQkv:
-      return "gradient of qkv";
-    case What::kGradNorm1Partial:
-      return "gradient of norm1 partial";
-    case What::kGradNorm1:
-      return "gradient of norm1";
-    case What::kGradHiddenNorm:
-      return "gradient of hidden norm";
-    case What::kProjected:
-      return "projected";
-    case What::kGradProjected:
-      return "gradient of projected";
-    case What::kEmbeddingPartial:
-      return "embedding partial";
-    case What::kGradEmbeddingFull:
-      return "gradient of embedding full";
-    case What::kFinalNorm:
-      return "final norm";
-    case What::kFinalNormFull:
-      return "final norm full";
-    case What::kLogits:
-      return "logits";
-    case What::kLogSums:
-      return "log sums";
-    case What::kGradLogits:
-      return "gradient of logits";
-    case What::kGradFinalNormPartial:
-      return "gradient of final norm partial";
-    case What::kGradFinalNorm:
-      return "gradient of final norm";
-    case What::kGradientNorm:
-      return "gradient norm";
+namespace {
+
+struct Name {
+  What what;
+  const char* text;
+};
+constexpr Name kNames[] = {
+    {What::kHidden, "hidden"},
+    {What::kNorm1, "norm1"},
+    {What::kNorm1Full, "norm1 full"},
+    {What::kQkv, "qkv"},
+    {What::kScores, "scores"},
+    {What::kProbabilities, "probabilities"},
+    {What::kHeads, "heads"},
+    {What::kProjPartial, "proj partial"},
+    {What::kProjOutput, "proj output"},
+    {What::kMiddle, "middle"},
+    {What::kNorm2, "norm2"},
+    {What::kNorm2Full, "norm2 full"},
+    {What::kFc1, "fc1"},
+    {What::kActivation, "activation"},
+    {What::kFc2Partial, "fc2 partial"},
+    {What::kFc2Output, "fc2 output"},
+    {What::kGradHidden, "gradient of hidden"},
+    {What::kGradHiddenFull, "gradient of hidden full"},
+    {What::kGradActivation, "gradient of activation"},
+    {What::kGradFc1, "gradient of fc1"},
+    {What::kGradNorm2Partial, "gradient of norm2 partial"},
+    {What::kGradNorm2, "gradient of norm2"},
+    {What::kGradMiddleNorm, "gradient of middle norm"},
+    {What::kGradMiddle, "gradient of middle"},
+    {What::kGradMiddleFull, "gradient of middle full"},
+    {What::kGradHeads, "gradient of heads"},
+    {What::kGradProbabilities, "gradient of probabilities"},
+    {What::kGradScores, "gradient of scores"},
+    {What::kGradQkv, "gradient of qkv"},
+    {What::kGradNorm1Partial, "gradient of norm1 partial"},
+    {What::kGradNorm1, "gradient of norm1"},
+    {What::kGradHiddenNorm, "gradient of hidden norm"},
+    {What::kProjected, "projected"},
+    {What::kGradProjected, "gradient of projected"},
+    {What::kEmbeddingPartial, "embedding partial"},
+    {What::kGradEmbeddingFull, "gradient of embedding full"},
+    {What::kFinalNorm, "final norm"},
+    {What::kFinalNormFull, "final norm full"},
+    {What::kLogits, "logits"},
+    {What::kLogSums, "log sums"},
+    {What::kGradLogits, "gradient of logits"},
+    {What::kGradFinalNormPartial, "gradient of final norm partial"},
+    {What::kGradFinalNorm, "gradient of final norm"},
+    {What::kGradientNorm, "gradient norm"},
+};
+
+// In the order of the enum, all of them.
+constexpr bool InOrder() {
+  for (std::size_t i = 0; i < std::size(kNames); ++i) {
+    if (static_cast<std::size_t>(kNames[i].what) != i) return false;
   }
-  return "?";
+  return std::size(kNames) == static_cast<std::size_t>(What::kGradientNorm) + 1;
 }
+static_assert(InOrder());
+
+}  // namespace
+
+const char* ToString(What what) { return kNames[static_cast<std::size_t>(what)].text; }
 
 std::string Describe(const SlotKey& key) {
   std::string text = absl::StrCat(ToString(key.what), " of module ", key.module);

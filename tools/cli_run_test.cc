@@ -147,7 +147,7 @@ TEST_F(CliRunTest, TheTableIsThatOfSimulate) {
   const std::string measured =
       Run(absl::StrCat("run ", file, " --backend=emulated --time-scale=10 --iterations=3")).out;
   for (const char* text : {"Time of a GPU by stage: compute, bubbles by cause, optimizer",
-                           "Memory of a GPU by stage", "model       llm", "recompute   none"}) {
+                           "Memory of a GPU by stage", "pipeline    1F1B", "recompute   none"}) {
     EXPECT_THAT(simulated, HasSubstr(text));
     EXPECT_THAT(measured, HasSubstr(text));
   }

@@ -69,7 +69,8 @@ TEST_F(CliValidateTest, TimelinesAsJsonWithTheirWork) {
   EXPECT_GT(json["operations_compared"], 100);
   ASSERT_FALSE(json["work"].empty());
   for (const Json& work : json["work"]) {
-    if (work["measured_s"] > 1e-4) EXPECT_NEAR(work["error"], 1 / 1.04 - 1, 1e-3) << work;
+    if (work["measured_s"] < 1e-4) continue;  // rounded to a picosecond
+    EXPECT_NEAR(work["error"], 1 / 1.04 - 1, 1e-3) << work;
   }
   ASSERT_FALSE(json["shares"].empty());
   // Without the schedule nothing says what the operations are.

@@ -114,6 +114,7 @@ absl::Status RunOnRanks::CheckFiles(const Input& input) const {
 }
 
 absl::Status RunOnRanks::Build() {
+  ranks_.watchdog().Follow("makes ready for the schedule", nullptr, nullptr);
   executor::BackendOptions options;
   options.bf16 = flags_.bf16;
   options.pin = !flags_.no_pin;

@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 find base models hw_profiles schedule sim executor validation traces tools tests \
-  \( -name '*.h' -o -name '*.hpp' -o -name '*.cc' \) -print0 | xargs -0 clang-format --dry-run -Werror
+  \( -name '*.h' -o -name '*.hpp' -o -name '*.cc' -o -name '*.cu' \) -print0 | xargs -0 clang-format --dry-run -Werror
 echo "format: clean"

@@ -24,5 +24,5 @@ awk '
   }
   END { exit bad }
 ' layers.txt $(find base models hw_profiles schedule sim executor validation traces tools tests \
-    \( -name '*.h' -o -name '*.hpp' -o -name '*.cc' -o -name '*.proto' \) | LC_ALL=C sort)
+    \( -name '*.h' -o -name '*.hpp' -o -name '*.cc' -o -name '*.cu' -o -name '*.proto' \) | LC_ALL=C sort)
 echo "layers: every include edge is in layers.txt"

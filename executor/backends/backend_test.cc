@@ -13,7 +13,6 @@
 namespace optimus::executor {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
 
 constexpr const char* kVariables[] = {

@@ -46,6 +46,7 @@ int ChooseCpu(const std::vector<int>& allowed, const std::map<int, int>& cores, 
   }
   std::map<int, int> threads;              // of each core so far
   std::vector<std::pair<int, int>> order;  // thread of its core, CPU
+  order.reserve(allowed.size());
   for (const int cpu : allowed) {
     order.emplace_back(threads[cores.at(cpu)]++, cpu);
   }

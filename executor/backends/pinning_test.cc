@@ -12,6 +12,7 @@ using testing::ElementsAre;
 std::vector<int> Choices(const std::vector<int>& allowed, const std::map<int, int>& cores,
                          int ranks) {
   std::vector<int> chosen;
+  chosen.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) chosen.push_back(ChooseCpu(allowed, cores, rank));
   return chosen;
 }

@@ -12,9 +12,7 @@ namespace optimus::executor {
 namespace {
 
 using testing::AllOf;
-using testing::ContainsRegex;
 using testing::HasSubstr;
-using testing::Not;
 
 struct Outcome {
   std::string text;

@@ -16,7 +16,6 @@
 namespace optimus::executor {
 namespace {
 
-using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 constexpr ir::Stream kStream = ir::Stream::kTensorParallel;

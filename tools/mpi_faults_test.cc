@@ -74,8 +74,9 @@ TEST_F(MpiFaultsTest, KilledRankEndsAllAndIsNamed) {
   EXPECT_LE(outcome.seconds, 15);
   EXPECT_EQ(Count(outcome.err, "optimus: error: "), 1) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("rank 1"));
-  // The last operation that it was at.
-  EXPECT_THAT(outcome.err, HasSubstr("micro-batch")) << outcome.err;
+  // What it was at last: an operation, or the wait before a step.
+  EXPECT_THAT(outcome.err, HasSubstr("it was at ")) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("step ")) << outcome.err;
 }
 
 TEST_F(MpiFaultsTest, RankThatStandsStillIsReportedWithEveryRanksOperation) {

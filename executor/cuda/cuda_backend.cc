@@ -86,6 +86,7 @@ GpuFacts FindFacts(const World& world) {
 absl::Status AgreeOnCards(World& world, const GpuFacts& mine) {
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> texts, world.Gather(ToText(mine)));
   std::vector<GpuFacts> ranks;
+  ranks.reserve(texts.size());
   for (const std::string& text : texts) ranks.push_back(FromText(text));
   return Agree(world, CheckCards(ranks));
 }

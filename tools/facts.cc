@@ -6,15 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/text_pieces.h"
 
 namespace optimus::tools {
 namespace {
 
 using step::Plan;
-
-std::string Count(std::int64_t n, const char* one, const char* many) {
-  return absl::StrCat(n, " ", n == 1 ? one : many);
-}
 
 std::string ModelText(const step::Step& step) {
   if (step.experiment.has_profiled()) {

@@ -222,7 +222,7 @@ void AppendMeasured(const MeasuredReport& measured, std::string& out) {
   AppendFact("backend", absl::StrCat(measured.backend, ": ", measured.device), out);
   AppendFact("hosts", measured.hosts, out);
   AppendFact("measured",
-             absl::StrCat(measured.steps.size(), measured.steps.size() == 1 ? " step" : " steps",
+             absl::StrCat(Count(static_cast<std::int64_t>(measured.steps.size()), "step", "steps"),
                           " after ", measured.warm_up,
                           " of warm-up; the figures are those of the step of median length"),
              out);

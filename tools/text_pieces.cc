@@ -33,6 +33,10 @@ std::string TimeUnit::Change(Picoseconds time) const {
 
 std::string Percent(double share) { return absl::StrFormat("%.1f", 100 * share); }
 
+std::string Count(std::int64_t n, const char* one, const char* many) {
+  return absl::StrCat(n, " ", n == 1 ? one : many);
+}
+
 std::string Gib(Bytes bytes) { return absl::StrFormat("%.2f", ToGib(bytes)); }
 
 void AppendFact(const std::string& label, const std::string& text, std::string& out) {

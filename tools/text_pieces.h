@@ -1,6 +1,7 @@
 #pragma once
 // What the texts of several commands have in common: units, labelled lines, lists, the last line.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@ struct TimeUnit {
   std::string Change(Picoseconds time) const;    // "+0.012 s"
 };
 
-std::string Percent(double share);  // "12.3" of 0.123
-std::string Gib(Bytes bytes);       // "12.34"
+std::string Percent(double share);                                     // "12.3" of 0.123
+std::string Gib(Bytes bytes);                                          // "12.34"
+std::string Count(std::int64_t n, const char* one, const char* many);  // "1 step", "2 steps"
 
 // "label       text", wrapped.
 void AppendFact(const std::string& label, const std::string& text, std::string& out);

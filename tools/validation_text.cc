@@ -108,11 +108,12 @@ void AppendConditions(const Validation& v, std::string& out) {
   AppendFact("hosts", v.hosts, out);
   AppendFact("simulator", v.simulator, out);
   AppendFact("profile", absl::StrCat(v.profile, " (hash ", v.profile_hash, ")"), out);
-  AppendFact("measured",
-             absl::StrCat(v.experiments.empty() ? 0 : v.experiments.front().steps,
-                          " steps of each experiment in ", v.rounds, " rounds, each after ",
-                          v.warm_up, " of warm-up; profiling and running take turns"),
-             out);
+  AppendFact(
+      "measured",
+      absl::StrCat(Count(v.experiments.empty() ? 0 : v.experiments.front().steps, "step", "steps"),
+                   " of each experiment in ", Count(v.rounds, "round", "rounds"), ", each after ",
+                   v.warm_up, " of warm-up; profiling and running take turns"),
+      out);
   if (v.noise.samples == 0) return;
   AppendFact("noise",
              absl::StrFormat("%s, always the same, timed %d times over the whole run: median %.4g "

@@ -65,8 +65,9 @@ absl::Status RelaunchOnRanks(int ranks, const Arguments& arguments) {
   // Ranks pin themselves, and a container may show one slot where there are two cores.
   std::vector<std::string> words = {
       "mpirun", "-np", absl::StrCat(ranks), "--bind-to", "none", "--oversubscribe", self};
-  for (int i = 1; i < arguments.count; ++i) words.emplace_back(arguments.values[i]);
+  words.insert(words.end(), arguments.values + 1, arguments.values + arguments.count);
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   execvp(pointers.front(), pointers.data());

@@ -12,7 +12,6 @@
 namespace optimus::tools {
 namespace {
 
-using ::testing::HasSubstr;
 using MpiRunTest = MpiTest;
 
 TEST_F(MpiRunTest, TwoRanksMeasureAStepOfTheCpu) {

@@ -28,7 +28,7 @@ executor::MeasurePlan ReferencePlan() {
   kernel.name = "reference";
   kernel.gemm = {kSize, kSize, kSize};
   kernel.flops = Flops(2.0 * kSize * kSize * kSize);
-  kernel.bytes = Bytes(3 * 2 * kSize * kSize);
+  kernel.bytes = Bytes(6 * kSize * kSize);
   executor::MeasurePlan plan;
   plan.kernels.push_back(std::move(kernel));
   return plan;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "tools/validation_json.h"
 #include "tools/validation_text.h"
 
@@ -98,7 +99,7 @@ TEST(ValidationTest, EveryNameOfTheJsonIsDocumented) {
       continue;
     }
     for (const auto& [inner, unused] : value.items()) {
-      EXPECT_THAT(documented, ::testing::Contains(name + "." + inner));
+      EXPECT_THAT(documented, ::testing::Contains(absl::StrCat(name, ".", inner)));
     }
   }
   const Json comparison = Json::parse(ComparisonJson(Experiment("a", 0.02).comparison, 0.1));

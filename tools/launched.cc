@@ -62,9 +62,11 @@ absl::Status RelaunchOnRanks(int ranks, const Arguments& arguments) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   }
-  // Ranks pin themselves, and a container may show one slot where there are two cores.
+  // Ranks pin themselves, a container may show one slot where there are two cores, and we say
+  // ourselves why ranks ended.
   std::vector<std::string> words = {
-      "mpirun", "-np", absl::StrCat(ranks), "--bind-to", "none", "--oversubscribe", self};
+      "mpirun", "--quiet",         "-np", absl::StrCat(ranks), "--bind-to",
+      "none",   "--oversubscribe", self};
   words.insert(words.end(), arguments.values + 1, arguments.values + arguments.count);
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);

@@ -1,7 +1,8 @@
 #include "executor/measure/measure.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <bit>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -23,13 +24,21 @@ constexpr int kLaunches = 32;  // a sample of the launch time is their mean
 constexpr int kStep = 1'000'000'000;
 
 std::string Encode(const std::vector<double>& values) {
-  std::string bytes(values.size() * sizeof(double), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  std::string bytes;
+  for (const double value : values) {
+    const auto one = std::bit_cast<std::array<char, sizeof(double)>>(value);
+    bytes.append(one.data(), one.size());
+  }
   return bytes;
 }
 std::vector<double> Decode(const std::string& bytes) {
-  std::vector<double> values(bytes.size() / sizeof(double));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(double));
+  std::vector<double> values;
+  values.reserve(bytes.size() / sizeof(double));
+  for (std::size_t i = 0; i + sizeof(double) <= bytes.size(); i += sizeof(double)) {
+    std::array<char, sizeof(double)> one{};
+    std::copy_n(bytes.data() + i, one.size(), one.data());
+    values.push_back(std::bit_cast<double>(one));
+  }
   return values;
 }
 

@@ -78,7 +78,7 @@ class Bench {
       Kernel attention{KernelKind::kAttention, "attention", {}, {}, {}, {}, {}};
       attention.attention = {1, 8, 8, n, 64, true, false};
       attention.flops = Flops(4.0 * 8 * 64 * static_cast<double>(n * n));
-      attention.bytes = Bytes(8 * 64 * 8 * n);
+      attention.bytes = Bytes(std::int64_t{8} * 64 * 8 * n);
       Add(attention);
       Kernel norm{KernelKind::kMemoryBound, "norm", {}, {}, {}, {}, {}};
       norm.bytes = Bytes(8192 * n);

@@ -54,6 +54,8 @@ constexpr double ToSeconds(Picoseconds t) {
   return static_cast<double>(t.value()) / static_cast<double>(kPicosecondsPerSecond);
 }
 
+constexpr double ToMicroseconds(Picoseconds t) { return static_cast<double>(t.value()) / 1e6; }
+
 // Rounding saturates, a quarter of the way to overflow: a price that is far too large stays a large
 // one (about 27 days, or 2 EiB), and a few of them can still be added. What was no number is large.
 inline constexpr std::int64_t kLargestRounded = std::int64_t{1} << 61;

@@ -1,6 +1,6 @@
 #pragma once
-// What a collective or message puts on one GPU's link, before any protocol inefficiency. Internal
-// to hw_profiles; others use ProfileCostModel.
+// What a collective or message puts on one GPU's link, before any protocol inefficiency.
+// Those who want prices use ProfileCostModel.
 
 #include "base/cost_model.h"
 #include "base/kernel.h"

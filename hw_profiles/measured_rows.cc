@@ -10,11 +10,9 @@
 namespace optimus::hw {
 namespace {
 
-double Microseconds(Picoseconds time) { return static_cast<double>(time.value()) / 1e6; }
-
 void Fill(const ::optimus::MeasuredTime& measured, MeasuredTime& time) {
-  time.set_median_us(Microseconds(measured.median));
-  time.set_spread_us(Microseconds(measured.spread));
+  time.set_median_us(ToMicroseconds(measured.median));
+  time.set_spread_us(ToMicroseconds(measured.spread));
   time.set_repetitions(measured.repetitions);
 }
 

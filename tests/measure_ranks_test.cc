@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing_kernels.h"
 #include "executor/cpu/cpu_device.h"
 #include "executor/measure/measure.h"
 #include "executor/mpi/mpi_communicator.h"
@@ -23,14 +24,6 @@ namespace {
 constexpr int kRepetitions = 3;
 constexpr Bytes kSmallRegion(8 << 20);
 
-Kernel Gemm(const std::string& name, GemmShape shape) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kGemm;
-  kernel.name = name;
-  kernel.gemm = shape;
-  return kernel;
-}
-
 // One stage a rank: kernels, an all-reduce over all, and a message to the next stage.
 ir::Schedule SmallSchedule(int ranks) {
   ir::testing::ScheduleBuilder builder({1, ranks, 1});
@@ -43,8 +36,8 @@ ir::Schedule SmallSchedule(int ranks) {
   attention.kind = KernelKind::kAttention;
   attention.name = "attention";
   attention.attention = {1, 2, 2, 64, 32, true, false};
-  schedule.kernels = {Gemm("fc1", {64, 128, 96}), Gemm("fc1_wgrad", {128, 96, 64}), norm,
-                      attention};
+  schedule.kernels = {GemmKernel("fc1", {64, 128, 96}), GemmKernel("fc1_wgrad", {128, 96, 64}),
+                      norm, attention};
   const std::int32_t all = builder.AddGroup("all", false, true, false);
   const std::int32_t sum = builder.AddCollectiveWork(CollectiveKind::kAllReduce, 40'000, all);
   const std::int32_t activation = builder.AddTransfer("activation", 30'000, 0);

@@ -14,6 +14,7 @@
 namespace optimus::executor {
 namespace {
 
+using optimus::testing::CaseOf;
 using optimus::testing::NumericsCase;
 
 constexpr char kMegatron[] = "schedule: ONE_F_ONE_B layout: EQUAL_LAYERS allow_uneven: true ";
@@ -23,15 +24,6 @@ std::string Optimus(const std::string& scheduler, int pp, int tp) {
       "strategy: OPTIMUS schedule: ONE_F_ONE_B recompute: RECOMPUTE_FULL optimus { ",
       "scheduler: ", scheduler, " encoder_plans { pipeline_parallel: ", pp,
       " tensor_parallel: ", tp, " } }");
-}
-
-NumericsCase CaseOf(int dp, int pp, int tp, const std::string& plan) {
-  NumericsCase its;
-  its.dp = dp;
-  its.pp = pp;
-  its.tp = tp;
-  its.plan = plan;
-  return its;
 }
 
 // What this number of ranks can be.

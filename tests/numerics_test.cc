@@ -10,6 +10,7 @@
 namespace optimus {
 namespace {
 
+using testing::CaseOf;
 using testing::ExperimentOf;
 using testing::Llm;
 using testing::NumericsCase;
@@ -35,15 +36,6 @@ void ExpectLearnsTheSame(const NumericsCase& its, int orders = 2) {
   }
 }
 
-NumericsCase World(int dp, int pp, int tp, const std::string& plan) {
-  NumericsCase its;
-  its.dp = dp;
-  its.pp = pp;
-  its.tp = tp;
-  its.plan = plan;
-  return its;
-}
-
 constexpr char kMegatron[] = "schedule: ONE_F_ONE_B layout: ENCODER_IN_STAGE_0 ";
 constexpr char kEqual[] = "schedule: ONE_F_ONE_B layout: EQUAL_LAYERS allow_uneven: true ";
 constexpr char kBalanced[] = "schedule: ONE_F_ONE_B layout: BALANCED ";
@@ -53,42 +45,42 @@ constexpr char kFull[] = "recompute: RECOMPUTE_FULL ";
 
 // --- one pipeline --------------------------------------------------------------------------------
 
-TEST(Pipeline, OneRank) { ExpectLearnsTheSame(World(1, 1, 1, kMegatron)); }
-TEST(Pipeline, PipelineParallel) { ExpectLearnsTheSame(World(1, 2, 1, kMegatron)); }
-TEST(Pipeline, TensorParallel) { ExpectLearnsTheSame(World(1, 1, 2, kMegatron)); }
-TEST(Pipeline, DataParallel) { ExpectLearnsTheSame(World(2, 1, 1, kMegatron)); }
-TEST(Pipeline, AllThree) { ExpectLearnsTheSame(World(2, 2, 2, kMegatron)); }
-TEST(Pipeline, EqualLayers) { ExpectLearnsTheSame(World(1, 2, 2, kEqual)); }
-TEST(Pipeline, Balanced) { ExpectLearnsTheSame(World(2, 2, 2, kBalanced)); }
+TEST(Pipeline, OneRank) { ExpectLearnsTheSame(CaseOf(1, 1, 1, kMegatron)); }
+TEST(Pipeline, PipelineParallel) { ExpectLearnsTheSame(CaseOf(1, 2, 1, kMegatron)); }
+TEST(Pipeline, TensorParallel) { ExpectLearnsTheSame(CaseOf(1, 1, 2, kMegatron)); }
+TEST(Pipeline, DataParallel) { ExpectLearnsTheSame(CaseOf(2, 1, 1, kMegatron)); }
+TEST(Pipeline, AllThree) { ExpectLearnsTheSame(CaseOf(2, 2, 2, kMegatron)); }
+TEST(Pipeline, EqualLayers) { ExpectLearnsTheSame(CaseOf(1, 2, 2, kEqual)); }
+TEST(Pipeline, Balanced) { ExpectLearnsTheSame(CaseOf(2, 2, 2, kBalanced)); }
 TEST(Pipeline, GPipe) {
-  ExpectLearnsTheSame(World(1, 3, 1, "schedule: GPIPE layout: EQUAL_LAYERS "));
+  ExpectLearnsTheSame(CaseOf(1, 3, 1, "schedule: GPIPE layout: EQUAL_LAYERS "));
 }
-TEST(Pipeline, Interleaved) { ExpectLearnsTheSame(World(2, 2, 2, kInterleaved)); }
+TEST(Pipeline, Interleaved) { ExpectLearnsTheSame(CaseOf(2, 2, 2, kInterleaved)); }
 TEST(Pipeline, InterleavedDeferred) {
-  ExpectLearnsTheSame(World(1, 2, 1, absl::StrCat(kInterleaved, "warm_up: DEFERRED ")));
+  ExpectLearnsTheSame(CaseOf(1, 2, 1, absl::StrCat(kInterleaved, "warm_up: DEFERRED ")));
 }
 TEST(Pipeline, OverlappedDataParallel) {
   ExpectLearnsTheSame(
-      World(2, 2, 1, absl::StrCat(kInterleaved, "dp_communication: DP_OVERLAPPED ")));
+      CaseOf(2, 2, 1, absl::StrCat(kInterleaved, "dp_communication: DP_OVERLAPPED ")));
 }
-TEST(Pipeline, FullRecompute) { ExpectLearnsTheSame(World(1, 2, 2, absl::StrCat(kEqual, kFull))); }
+TEST(Pipeline, FullRecompute) { ExpectLearnsTheSame(CaseOf(1, 2, 2, absl::StrCat(kEqual, kFull))); }
 TEST(Pipeline, SelectiveRecompute) {
-  ExpectLearnsTheSame(World(1, 2, 2, absl::StrCat(kEqual, "recompute: RECOMPUTE_SELECTIVE ")));
+  ExpectLearnsTheSame(CaseOf(1, 2, 2, absl::StrCat(kEqual, "recompute: RECOMPUTE_SELECTIVE ")));
 }
 TEST(Pipeline, WithoutSequenceParallelism) {
-  ExpectLearnsTheSame(World(2, 2, 2, absl::StrCat(kEqual, kFull, "no_sequence_parallel: true ")));
+  ExpectLearnsTheSame(CaseOf(2, 2, 2, absl::StrCat(kEqual, kFull, "no_sequence_parallel: true ")));
 }
 TEST(Pipeline, WithoutDistributedOptimizer) {
-  ExpectLearnsTheSame(World(2, 2, 2, absl::StrCat(kEqual, "no_distributed_optimizer: true ")));
+  ExpectLearnsTheSame(CaseOf(2, 2, 2, absl::StrCat(kEqual, "no_distributed_optimizer: true ")));
 }
 TEST(Pipeline, Unfused) {
   ExpectLearnsTheSame(
-      World(1, 2, 2, absl::StrCat(kEqual, "unfused_attention: true unfused_elementwise: true ")));
-  ExpectLearnsTheSame(World(1, 1, 2,
-                            absl::StrCat(kEqual,
-                                         "unfused_attention: true unfused_elementwise: "
-                                         "true recompute: RECOMPUTE_SELECTIVE ")));
-  ExpectLearnsTheSame(World(
+      CaseOf(1, 2, 2, absl::StrCat(kEqual, "unfused_attention: true unfused_elementwise: true ")));
+  ExpectLearnsTheSame(CaseOf(1, 1, 2,
+                             absl::StrCat(kEqual,
+                                          "unfused_attention: true unfused_elementwise: "
+                                          "true recompute: RECOMPUTE_SELECTIVE ")));
+  ExpectLearnsTheSame(CaseOf(
       1, 1, 1, absl::StrCat(kEqual, kFull, "unfused_attention: true unfused_elementwise: true ")));
 }
 
@@ -107,14 +99,14 @@ std::vector<std::string> TwoEncoders(const std::string& first = "",
 
 TEST(Pipeline, TwoEncoders) {
   for (const char* plan : {kMegatron, kEqual, kInterleaved}) {
-    NumericsCase its = World(1, 2, 2, plan);
+    NumericsCase its = CaseOf(1, 2, 2, plan);
     its.encoders = TwoEncoders();
     ExpectLearnsTheSame(its);
   }
 }
 
 TEST(Pipeline, FrozenEncoder) {
-  NumericsCase its = World(2, 2, 2, absl::StrCat(kEqual, kFull));
+  NumericsCase its = CaseOf(2, 2, 2, absl::StrCat(kEqual, kFull));
   its.encoders = {Encoder(Vit(), "frozen: true")};
   ExpectLearnsTheSame(its);
   its.encoders = TwoEncoders("", "frozen: true");
@@ -124,19 +116,19 @@ TEST(Pipeline, FrozenEncoder) {
 // Grouped queries (fewer key/value heads than ranks), SwiGLU, RMS norm, tied embeddings, no biases,
 // no positions.
 TEST(Pipeline, OtherModel) {
-  NumericsCase its = World(2, 2, 4, kInterleaved);
+  NumericsCase its = CaseOf(2, 2, 4, kInterleaved);
   its.llm =
       Llm("num_query_groups: 2 activation: SWIGLU norm: RMS_NORM tied_embeddings: true "
           "linear_bias: false max_position_embeddings: 0");
   ExpectLearnsTheSame(its);
-  its = World(2, 1, 1, kMegatron);
+  its = CaseOf(2, 1, 1, kMegatron);
   its.llm = Llm("tied_embeddings: true");
   ExpectLearnsTheSame(its);
 }
 
-TEST(Pipeline, Alpa) { ExpectLearnsTheSame(World(2, 2, 2, "strategy: ALPA ")); }
+TEST(Pipeline, Alpa) { ExpectLearnsTheSame(CaseOf(2, 2, 2, "strategy: ALPA ")); }
 TEST(Pipeline, Fsdp) {
-  NumericsCase its = World(4, 1, 1, "strategy: FSDP ");
+  NumericsCase its = CaseOf(4, 1, 1, "strategy: FSDP ");
   its.encoders = TwoEncoders("", "frozen: true");
   ExpectLearnsTheSame(its);
   its.plan += "fsdp { prefetch: 2 } recompute: RECOMPUTE_FULL ";
@@ -147,9 +139,9 @@ TEST(Pipeline, Fsdp) {
 
 NumericsCase OptimusCase(int dp, int pp, int tp, const std::string& plan,
                          const std::string& optimus) {
-  return World(dp, pp, tp,
-               absl::StrCat("strategy: OPTIMUS schedule: ONE_F_ONE_B ", plan, " optimus { ",
-                            optimus, " } "));
+  return CaseOf(dp, pp, tp,
+                absl::StrCat("strategy: OPTIMUS schedule: ONE_F_ONE_B ", plan, " optimus { ",
+                             optimus, " } "));
 }
 std::string EncoderPlan(int pp, int tp) {
   return absl::StrCat("encoder_plans { pipeline_parallel: ", pp, " tensor_parallel: ", tp, " } ");
@@ -184,9 +176,9 @@ TEST(Optimus, EncoderTensorParallelismBelowTheLlms) {
   }
 }
 TEST(Optimus, Interleaved) {
-  NumericsCase its = World(1, 2, 2,
-                           "strategy: OPTIMUS schedule: INTERLEAVED model_chunks: 2 recompute: "
-                           "RECOMPUTE_FULL optimus { scheduler: LIST }");
+  NumericsCase its = CaseOf(1, 2, 2,
+                            "strategy: OPTIMUS schedule: INTERLEAVED model_chunks: 2 recompute: "
+                            "RECOMPUTE_FULL optimus { scheduler: LIST }");
   ExpectLearnsTheSame(its);
   its.plan =
       "strategy: OPTIMUS schedule: INTERLEAVED model_chunks: 2 warm_up: DEFERRED "

@@ -60,6 +60,15 @@ struct NumericsCase {
       "model: \"" + Vit() + "\" sequences_per_sample: 2 sequence_length: 8 sequences_per_slice: 2"};
 };
 
+inline NumericsCase CaseOf(int dp, int pp, int tp, const std::string& plan) {
+  NumericsCase its;
+  its.dp = dp;
+  its.pp = pp;
+  its.tp = tp;
+  its.plan = plan;
+  return its;
+}
+
 inline step::Experiment ExperimentOf(const NumericsCase& its) {
   constexpr int kMicroBatch = 2;
   std::string text = absl::StrCat(

@@ -70,6 +70,8 @@ std::unique_ptr<Command> ManyRanks(CLI::App* (*define)(CLI::App&, Flags&),
 
 // Of this build, in the order of the help.
 std::vector<std::unique_ptr<Command>> MakeCommands();
+// Those that need no simulator: every build has them.
+std::vector<std::unique_ptr<Command>> MakeExecutorCommands();
 
 // The JSON of one command, for the command reference.
 struct JsonSection {
@@ -77,5 +79,6 @@ struct JsonSection {
   absl::Span<const JsonField> fields;
 };
 std::vector<JsonSection> JsonSections();
+std::vector<JsonSection> ExecutorJsonSections();
 
 }  // namespace optimus::tools

@@ -1,4 +1,4 @@
-// The commands of a build without the simulator.
+// The commands that every build has.
 
 #include "tools/command.h"
 #include "tools/profile_command.h"
@@ -10,7 +10,7 @@
 
 namespace optimus::tools {
 
-std::vector<std::unique_ptr<Command>> MakeCommands() {
+std::vector<std::unique_ptr<Command>> MakeExecutorCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(ManyRanks(&AddRunCommand, &RunRun));
   commands.push_back(ManyRanks(&AddProfileCommand, &RunProfile));
@@ -19,7 +19,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   return commands;
 }
 
-std::vector<JsonSection> JsonSections() {
+std::vector<JsonSection> ExecutorJsonSections() {
   return {{RunJsonIntroduction(), RunJsonFields()},
           {"`optimus profile`:", ProfileJsonFields()},
           {"`optimus validate run`:", ValidationJsonFields()},

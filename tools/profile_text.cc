@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "google/protobuf/text_format.h"
+#include "hw_profiles/collective_cost.h"
 #include "tools/json_pieces.h"
 #include "tools/resources.h"
 #include "tools/text_pieces.h"
@@ -17,8 +18,6 @@ namespace optimus::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double Microseconds(Picoseconds time) { return ToSeconds(time) * 1e6; }
 
 // "m 512 n 2048 k 512", "2 sequences of 256, 8 heads of 64, causal backward", "3.1 MB".
 std::string ShapeText(const Kernel& kernel) {
@@ -57,27 +56,10 @@ std::string KernelTable(const HardwareMeasurements& measured) {
                    {{"rate", ""}, false}});
   for (const KernelMeasurement& m : measured.kernels) {
     table.AddRow({absl::StrCat(ToString(m.kernel.kind), " ", m.kernel.name), ShapeText(m.kernel),
-                  absl::StrFormat("%.1f", Microseconds(m.time.median)), SpreadText(m.time),
+                  absl::StrFormat("%.1f", ToMicroseconds(m.time.median)), SpreadText(m.time),
                   absl::StrCat(m.time.repetitions), RateText(m.kernel, m.time.median)});
   }
   return table.Render();
-}
-
-const hw::RingCost& CostOf(const hw::Link& link, const TransferMeasurement& transfer) {
-  if (transfer.send) return link.send();
-  switch (transfer.kind) {
-    case CollectiveKind::kAllGather:
-      return link.all_gather();
-    case CollectiveKind::kReduceScatter:
-      return link.reduce_scatter();
-    case CollectiveKind::kAllReduce:
-      return link.all_reduce();
-    case CollectiveKind::kBroadcast:
-      return link.broadcast();
-    case CollectiveKind::kAllToAll:
-      break;
-  }
-  return link.all_to_all();
 }
 
 std::string TransferName(const TransferMeasurement& transfer) {
@@ -101,15 +83,15 @@ std::string TransferTable(const HardwareMeasurements& measured,
   for (const TransferMeasurement& transfer : measured.transfers) {
     if (transfer.points.empty()) continue;
     const hw::Link& link = BetweenNodes(transfer) ? profile.nic() : profile.nvlink();
-    const hw::RingCost& cost = CostOf(link, transfer);
+    const hw::RingCost& cost = transfer.send ? link.send() : hw::RingCostOf(link, transfer.kind);
     const TransferPoint& least = transfer.points.front();
     const TransferPoint& most = transfer.points.back();
     table.AddRow(
         {TransferName(transfer), BetweenNodes(transfer) ? "between nodes" : "in a node",
          absl::StrCat(transfer.group.ranks), absl::StrCat(transfer.points.size()),
-         absl::StrFormat("%.1f", Microseconds(least.time.median)),
+         absl::StrFormat("%.1f", ToMicroseconds(least.time.median)),
          absl::StrFormat("%.4g", static_cast<double>(most.bytes.value()) / 1e6),
-         absl::StrFormat("%.1f", Microseconds(most.time.median)), SpreadText(most.time),
+         absl::StrFormat("%.1f", ToMicroseconds(most.time.median)), SpreadText(most.time),
          absl::StrFormat("%.1f", cost.latency_us().value()),
          absl::StrFormat("%.2f", cost.efficiency().value() * link.bandwidth_gb_per_s().value())});
   }
@@ -131,7 +113,7 @@ void AppendFit(const hw::HardwareProfile& profile, std::string& out) {
 void AppendOverheads(const HardwareMeasurements& measured, std::string& out) {
   AppendFact("launch",
              absl::StrFormat("%.2f us, spread %s %%, %d repetitions: a kernel without work",
-                             Microseconds(measured.launch.median), SpreadText(measured.launch),
+                             ToMicroseconds(measured.launch.median), SpreadText(measured.launch),
                              measured.launch.repetitions),
              out);
   if (measured.interference_repetitions == 0) {

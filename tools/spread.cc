@@ -1,12 +1,12 @@
 #include "tools/spread.h"
 
-#include "validation/noise.h"
+#include "base/quantile.h"
 
 namespace optimus::tools {
 
 Spread SpreadOf(const std::vector<double>& values) {
   if (values.empty()) return {};
-  const auto at = [&](double share) { return validation::Quantile(values, share); };
+  const auto at = [&](double share) { return Quantile(values, share); };
   return {at(0), at(0.25), at(0.5), at(0.75), at(1)};
 }
 

@@ -13,7 +13,7 @@ struct Spread {
   double relative() const { return median > 0 ? (third_quartile - first_quartile) / median : 0; }
 };
 
-// Quantiles as in validation/noise.h. Zero of nothing.
+// Quantiles as in base/quantile.h. Zero of nothing.
 Spread SpreadOf(const std::vector<double>& values);
 
 std::vector<double> InSeconds(const std::vector<Picoseconds>& times);

@@ -26,6 +26,20 @@ TEST(SpreadTest, OneValueAndNone) {
   EXPECT_EQ(SpreadOf({}).relative(), 0);
 }
 
+TEST(SpreadTest, OneSlowRunDoesNotMoveIt) {
+  const Spread few = SpreadOf({100, 110, 90, 105, 500});
+  EXPECT_EQ(few.median, 105);
+  EXPECT_NEAR(few.relative(), 10.0 / 105, 1e-12);  // 110 - 100
+  EXPECT_EQ(few.greatest - few.least, 410);
+  std::vector<double> values(99, 10.0);
+  values.push_back(1e6);
+  const Spread many = SpreadOf(values);
+  EXPECT_EQ(many.median, 10);
+  EXPECT_EQ(many.relative(), 0);
+  EXPECT_EQ(many.greatest, 1e6);
+  EXPECT_EQ(SpreadOf({0, 0, 5}).relative(), 0);
+}
+
 TEST(SpreadTest, InSecondsKeepsTheOrder) {
   EXPECT_EQ(InSeconds({Picoseconds(2'000'000'000'000), Picoseconds(500'000'000'000)}),
             (std::vector<double>{2, 0.5}));

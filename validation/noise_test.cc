@@ -12,43 +12,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-TEST(Median, OddAndEven) {
-  EXPECT_EQ(Median(Values{3}), 3);
-  EXPECT_EQ(Median(Values{5, 1, 2}), 2);
-  EXPECT_EQ(Median(Values{4, 1, 2, 10}), 3);
-}
-
-TEST(Quantile, TypeSeven) {
-  // NumPy: percentile([15, 20, 35, 40, 50], 40) is 29.
-  EXPECT_NEAR(Quantile(Values{50, 40, 15, 35, 20}, 0.4), 29, 1e-12);
-  EXPECT_EQ(Quantile(Values{7, 3, 5}, 0), 3);
-  EXPECT_EQ(Quantile(Values{7, 3, 5}, 1), 7);
-  const Quartiles quartiles = QuartilesOf(Values{1, 2, 3, 4});
-  EXPECT_EQ(quartiles.lower, 1.75);
-  EXPECT_EQ(quartiles.median, 2.5);
-  EXPECT_EQ(quartiles.upper, 3.25);
-}
-
-TEST(Spread, FractionsOfTheMedian) {
-  const Spread spread = SpreadOf(Values{100, 110, 90, 105, 500});
-  EXPECT_EQ(spread.count, 5U);
-  EXPECT_EQ(spread.median, 105);
-  EXPECT_NEAR(spread.median_deviation, 5.0 / 105, 1e-12);  // 0, 5, 5, 15, 395
-  EXPECT_NEAR(spread.quartile_range, 10.0 / 105, 1e-12);   // 110 - 100
-  EXPECT_NEAR(spread.full_range, 410.0 / 105, 1e-12);
-}
-
-TEST(Spread, OneSlowRunDoesNotMoveIt) {
-  Values values(99, 10.0);
-  values.push_back(1e6);
-  const Spread spread = SpreadOf(values);
-  EXPECT_EQ(spread.median, 10);
-  EXPECT_EQ(spread.median_deviation, 0);
-  EXPECT_EQ(spread.quartile_range, 0);
-  EXPECT_GT(spread.full_range, 1e4);
-  EXPECT_EQ(SpreadOf(Values{0, 0, 5}).full_range, 0);
-}
-
 // The slow twin: of all 2^n ways in which n values lie below or above the median, those in which
 // the interval from place `first` to its mirror holds the median.
 double Coverage(int n, int first) {

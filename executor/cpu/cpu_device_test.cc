@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing_kernels.h"
 #include "executor/cpu/primitives.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,27 +17,6 @@ using testing::HasSubstr;
 
 constexpr Bytes kSmallRegion(4 << 20);
 
-Kernel Gemm(const std::string& name, GemmShape shape) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kGemm;
-  kernel.name = name;
-  kernel.gemm = shape;
-  return kernel;
-}
-Kernel Attention(AttentionShape shape) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kAttention;
-  kernel.name = "attention";
-  kernel.attention = shape;
-  return kernel;
-}
-Kernel MemoryBound(std::int64_t bytes) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kMemoryBound;
-  kernel.name = "norm";
-  kernel.bytes = Bytes(bytes);
-  return kernel;
-}
 Kernel Fixed(std::int64_t ps) {
   Kernel kernel;
   kernel.name = "optimizer";
@@ -46,12 +26,12 @@ Kernel Fixed(std::int64_t ps) {
 
 // One of every kind and pass.
 std::vector<Kernel> LayerKernels() {
-  return {Gemm("fc1", {48, 96, 32}),
-          Attention({2, 4, 2, 48, 16, true, false}),
-          MemoryBound(12345),
-          Gemm("fc1_dgrad", {48, 32, 96}),
-          Gemm("fc1_wgrad", {96, 32, 48}),
-          Attention({2, 4, 2, 48, 16, true, true}),
+  return {GemmKernel("fc1", {48, 96, 32}),
+          AttentionKernel({2, 4, 2, 48, 16, true, false}),
+          MemoryBoundKernel(12345),
+          GemmKernel("fc1_dgrad", {48, 32, 96}),
+          GemmKernel("fc1_wgrad", {96, 32, 48}),
+          AttentionKernel({2, 4, 2, 48, 16, true, true}),
           Fixed(1000)};
 }
 
@@ -94,7 +74,7 @@ TEST(CpuDevice, ThousandsOfKernelsStayFinite) {
 
 TEST(CpuDevice, MoreBytesThanTheArenaHolds) {
   CpuDevice device({}, false, kSmallRegion);
-  const std::vector<Kernel> kernels = {MemoryBound(50 << 20)};
+  const std::vector<Kernel> kernels = {MemoryBoundKernel(50 << 20)};
   ASSERT_TRUE(device.Prepare(1, 0, kernels).ok());
   EXPECT_TRUE(RunStep(device, kernels, 2).ok());
 }
@@ -115,25 +95,26 @@ TEST(CpuDevice, AFixedKernelTakesItsTime) {
 
 TEST(CpuDevice, AnotherScheduleAddsItsKernels) {
   CpuDevice device({}, false, kSmallRegion);
-  ASSERT_TRUE(device.Prepare(1, 0, {Gemm("fc1", {8, 8, 8})}).ok());
-  const std::vector<Kernel> larger = {Gemm("fc1", {512, 1024, 1024})};  // beyond the first arena
+  ASSERT_TRUE(device.Prepare(1, 0, {GemmKernel("fc1", {8, 8, 8})}).ok());
+  const std::vector<Kernel> larger = {
+      GemmKernel("fc1", {512, 1024, 1024})};  // beyond the first arena
   const absl::Status missing = RunStep(device, larger, 1);
   EXPECT_EQ(missing.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(missing.message()), HasSubstr("'fc1' was not prepared"));
 
   CpuDevice other({}, false, kSmallRegion);
-  ASSERT_TRUE(other.Prepare(1, 0, {Gemm("fc1", {8, 8, 8})}).ok());
+  ASSERT_TRUE(other.Prepare(1, 0, {GemmKernel("fc1", {8, 8, 8})}).ok());
   ASSERT_TRUE(other.Prepare(1, 0, larger).ok());
   EXPECT_TRUE(RunStep(other, larger, 3).ok());
-  EXPECT_TRUE(RunStep(other, {Gemm("fc2", {8, 8, 8})}, 3).ok());  // same shape, another name
+  EXPECT_TRUE(RunStep(other, {GemmKernel("fc2", {8, 8, 8})}, 3).ok());  // same shape, another name
 }
 
 TEST(CpuDevice, ErrorsNameTheKernel) {
   CpuDevice device({}, false, kSmallRegion);
-  const absl::Status empty = device.Prepare(1, 0, {Gemm("fc2", {8, 0, 8})});
+  const absl::Status empty = device.Prepare(1, 0, {GemmKernel("fc2", {8, 0, 8})});
   EXPECT_EQ(empty.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(empty.message()), HasSubstr("'fc2'"));
-  const absl::Status huge = device.Prepare(1, 0, {Gemm("lm_head", {1 << 22, 1 << 22, 64})});
+  const absl::Status huge = device.Prepare(1, 0, {GemmKernel("lm_head", {1 << 22, 1 << 22, 64})});
   EXPECT_EQ(huge.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(huge.message()), HasSubstr("'lm_head': its operands take"));
 }
@@ -151,7 +132,7 @@ TEST(CpuDevice, Bf16OnlyWhereTheCpuHasIt) {
   const bool held_back = std::getenv("OPTIMUS_TEST_WITHOUT_BF16") != nullptr;
   ASSERT_FALSE(held_back && HasBf16());
   CpuDevice device({}, true, kSmallRegion);
-  const absl::Status status = device.Prepare(1, 0, {Gemm("fc1", {8, 8, 8})});
+  const absl::Status status = device.Prepare(1, 0, {GemmKernel("fc1", {8, 8, 8})});
   if (HasBf16()) {
     EXPECT_TRUE(status.ok()) << status;
   } else {

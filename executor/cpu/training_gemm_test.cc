@@ -5,18 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/testing_kernels.h"
 #include "gtest/gtest.h"
 
 namespace optimus::executor {
 namespace {
-
-Kernel Gemm(const std::string& name, GemmShape shape) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kGemm;
-  kernel.name = name;
-  kernel.gemm = shape;
-  return kernel;
-}
 
 std::vector<float> Numbers(std::int64_t count, int seed) {
   std::vector<float> numbers(count);
@@ -44,7 +37,8 @@ constexpr std::int64_t kTokens = 17, kIn = 12, kOut = 20;
 TEST(TrainingGemm, Forward) {
   const auto x = Numbers(kTokens * kIn, 1);
   const auto w = Numbers(kIn * kOut, 2);
-  const auto y = Multiply(Gemm("fc1", {kTokens, kOut, kIn}), x, w, Numbers(kTokens * kOut, 3));
+  const auto y =
+      Multiply(GemmKernel("fc1", {kTokens, kOut, kIn}), x, w, Numbers(kTokens * kOut, 3));
   for (std::int64_t t = 0; t < kTokens; ++t) {
     for (std::int64_t o = 0; o < kOut; ++o) {
       float sum = 0;
@@ -58,7 +52,7 @@ TEST(TrainingGemm, DataGradientTakesTheForwardWeights) {
   const auto dy = Numbers(kTokens * kOut, 1);
   const auto w = Numbers(kIn * kOut, 2);
   const auto dx =
-      Multiply(Gemm("fc1_dgrad", {kTokens, kIn, kOut}), dy, w, Numbers(kTokens * kIn, 3));
+      Multiply(GemmKernel("fc1_dgrad", {kTokens, kIn, kOut}), dy, w, Numbers(kTokens * kIn, 3));
   for (std::int64_t t = 0; t < kTokens; ++t) {
     for (std::int64_t i = 0; i < kIn; ++i) {
       float sum = 0;
@@ -72,7 +66,7 @@ TEST(TrainingGemm, WeightGradientIsAdded) {
   const auto dy = Numbers(kTokens * kOut, 1);
   const auto x = Numbers(kTokens * kIn, 2);
   const auto before = Numbers(kOut * kIn, 3);
-  const auto dw = Multiply(Gemm("fc1_wgrad", {kOut, kIn, kTokens}), dy, x, before);
+  const auto dw = Multiply(GemmKernel("fc1_wgrad", {kOut, kIn, kTokens}), dy, x, before);
   for (std::int64_t o = 0; o < kOut; ++o) {
     for (std::int64_t i = 0; i < kIn; ++i) {
       float sum = before[o * kIn + i];
@@ -83,24 +77,25 @@ TEST(TrainingGemm, WeightGradientIsAdded) {
 }
 
 TEST(TrainingGemm, OnlyTheEndOfTheNameCounts) {
-  EXPECT_EQ(TrainingGemm(Gemm("qk_dgrad_q", {2, 2, 2}), Element::kF32).b, Transpose::kNo);
-  EXPECT_EQ(TrainingGemm(Gemm("lm_head_dgrad", {2, 2, 2}), Element::kF32).b, Transpose::kYes);
+  EXPECT_EQ(TrainingGemm(GemmKernel("qk_dgrad_q", {2, 2, 2}), Element::kF32).b, Transpose::kNo);
+  EXPECT_EQ(TrainingGemm(GemmKernel("lm_head_dgrad", {2, 2, 2}), Element::kF32).b, Transpose::kYes);
 }
 
 TEST(TrainingGemm, Bytes) {
-  const MatMulShape forward = TrainingGemm(Gemm("fc1", {3, 5, 7}), Element::kBf16);
+  const MatMulShape forward = TrainingGemm(GemmKernel("fc1", {3, 5, 7}), Element::kBf16);
   EXPECT_EQ(BytesOfA(forward), Bytes(42));
   EXPECT_EQ(BytesOfB(forward), Bytes(70));
   EXPECT_EQ(BytesOfC(forward), Bytes(30));
   // Gradients of weights are summed in f32.
-  const MatMulShape gradient = TrainingGemm(Gemm("fc1_wgrad", {3, 5, 7}), Element::kBf16);
+  const MatMulShape gradient = TrainingGemm(GemmKernel("fc1_wgrad", {3, 5, 7}), Element::kBf16);
   EXPECT_EQ(BytesOfA(gradient), Bytes(42));
   EXPECT_EQ(BytesOfC(gradient), Bytes(60));
 }
 
 TEST(TrainingGemm, EmptyShapesAreRefused) {
-  EXPECT_EQ(MatMul::Create(TrainingGemm(Gemm("fc1", {3, 0, 7}), Element::kF32)).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      MatMul::Create(TrainingGemm(GemmKernel("fc1", {3, 0, 7}), Element::kF32)).status().code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -1,24 +1,17 @@
 #include "executor/cuda/event_table.h"
 
-#include <ctime>
-
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "executor/cuda/clock_fit.h"
 #include "executor/cuda/cuda_status.h"
+#include "executor/runtime/this_host.h"
 
 namespace optimus::executor::cuda {
 namespace {
 
 constexpr int kProbes = 8;
 constexpr double kNsPerMs = 1e6;
-
-std::int64_t MonotonicNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 }  // namespace
 
@@ -60,10 +53,10 @@ absl::Status EventTable::FitClock(cudaStream_t stream) {
   OPTIMUS_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(origin_));
   ClockFit fit;
   for (int i = 0; i < kProbes; ++i) {
-    const std::int64_t before = MonotonicNs();
+    const std::int64_t before = NowNs();
     OPTIMUS_CUDA_RETURN_IF_ERROR(cudaEventRecord(probe_, stream));
     OPTIMUS_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(probe_));
-    const std::int64_t after = MonotonicNs();
+    const std::int64_t after = NowNs();
     float ms = 0;
     OPTIMUS_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(&ms, origin_, probe_));
     fit.Add(before, after, static_cast<double>(ms) * kNsPerMs);

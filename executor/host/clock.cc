@@ -8,12 +8,6 @@
 
 namespace optimus::executor {
 
-std::int64_t NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 void WakeExactly() {
   // The kernel may delay a thread's timers by its slack, 50 us unless told otherwise.
   thread_local const int kSet = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);

@@ -24,13 +24,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "executor/runtime/device.h"
+#include "executor/runtime/this_host.h"
 
 namespace optimus::executor {
 
-// CLOCK_MONOTONIC.
-std::int64_t NowNs();
-// Sleeps until that moment, exact to some microseconds (it sets the calling thread's timer slack);
-// returns at once if it is past.
+// Sleeps until that moment of NowNs(), exact to some microseconds (it sets the calling thread's
+// timer slack); returns at once if it is past.
 void SleepUntilNs(std::int64_t time_ns);
 
 // The communication of one operation. Its calls come from the communication thread, or from the

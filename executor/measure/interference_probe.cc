@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quantile.h"
 #include "base/status_macros.h"
 #include "executor/measure/probes.h"
 #include "executor/measure/schedule_writer.h"

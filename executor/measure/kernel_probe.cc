@@ -1,15 +1,8 @@
-#include <algorithm>
 
 #include "executor/measure/probes.h"
 #include "executor/measure/schedule_writer.h"
 
 namespace optimus::executor {
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 // Each depends on the one before it, as in a program: then its stamp is checked as there.
 KernelProbe MakeKernelProbe(absl::Span<const Kernel> kernels, int repetitions, ProbeWorld world) {

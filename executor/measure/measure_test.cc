@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing_kernels.h"
 #include "executor/measure/probes.h"
 #include "executor/measure/testing_virtual.h"
 #include "gmock/gmock.h"
@@ -23,14 +24,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int kRepetitions = 5;
-
-Kernel MemoryBound(std::int64_t bytes) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kMemoryBound;
-  kernel.name = "norm";
-  kernel.bytes = Bytes(bytes);
-  return kernel;
-}
 
 std::vector<Bytes> Sizes(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
@@ -63,7 +56,7 @@ TEST(Measure, KernelsTakeFromEndToEnd) {
     return kernel.bytes.value() + std::int64_t{200} * rank + (nth < 3 ? 100'000 : 0);
   };
   MeasurePlan plan;
-  plan.kernels = {MemoryBound(1000), MemoryBound(3000)};
+  plan.kernels = {MemoryBoundKernel(1000), MemoryBoundKernel(3000)};
   const Samples samples = Measure(cluster, 2, plan);
   ASSERT_THAT(samples.kernels_ns, SizeIs(2));
   EXPECT_THAT(samples.kernels_ns[0], ElementsAre(1107, 1107, 1107, 1107, 1107));
@@ -75,7 +68,7 @@ TEST(Measure, ManyKernelsInSeveralSteps) {
   VirtualCluster cluster(1);
   cluster.costs.kernel = [](const Kernel& kernel, int, int) { return kernel.bytes.value(); };
   MeasurePlan plan;
-  for (int i = 0; i < 2000; ++i) plan.kernels.push_back(MemoryBound(10 + i));
+  for (int i = 0; i < 2000; ++i) plan.kernels.push_back(MemoryBoundKernel(10 + i));
   const Samples samples = Measure(cluster, 1, plan);
   for (int i = 0; i < 2000; ++i) EXPECT_THAT(samples.kernels_ns[i], Each(10 + i));
   EXPECT_EQ(cluster.steps, 4);  // 12000 launches, at most 4096 a step, and the empty kernels
@@ -194,7 +187,7 @@ TEST(Measure, GroupsThatDoNotFitAreRefused) {
 TEST(Measure, RoundsAddUp) {
   VirtualCluster cluster(1);
   MeasurePlan plan;
-  plan.kernels = {MemoryBound(10)};
+  plan.kernels = {MemoryBoundKernel(10)};
   Samples samples;
   RunRanks(cluster, 1, [&](VirtualRank rank) {
     for (const std::int64_t duration : {10, 20}) {
@@ -231,7 +224,7 @@ TEST(Measure, InterferenceOfThoseWhoDoNotDisturbEachOther) {
     return work.bytes.value();
   };
   MeasurePlan plan;
-  plan.kernels = {MemoryBound(1000)};
+  plan.kernels = {MemoryBoundKernel(1000)};
   plan.transfers = {{false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, Sizes({300})}};
   plan.interference = true;
   const Samples samples = Measure(cluster, 2, plan);
@@ -242,7 +235,7 @@ TEST(Measure, InterferenceOfThoseWhoDoNotDisturbEachOther) {
 
 TEST(Summarize, MediansAndQuartiles) {
   MeasurePlan plan;
-  plan.kernels = {MemoryBound(1), MemoryBound(2)};
+  plan.kernels = {MemoryBoundKernel(1), MemoryBoundKernel(2)};
   plan.transfers = {
       {false, CollectiveKind::kAllReduce, LinkScope::kNic, {4, 2}, Sizes({100, 200})}};
   Samples samples;

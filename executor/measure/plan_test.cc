@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing_kernels.h"
 #include "executor/measure/measure.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,14 +16,6 @@ using ir::testing::PhaseTag;
 using ir::testing::ScheduleBuilder;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-Kernel MemoryBound(const std::string& name, std::int64_t bytes) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kMemoryBound;
-  kernel.name = name;
-  kernel.bytes = Bytes(bytes);
-  return kernel;
-}
 
 std::uint32_t AddKernel(ScheduleBuilder& builder, int program, std::int32_t work) {
   ir::Operation op;
@@ -55,9 +48,9 @@ std::vector<std::string> Texts(const MeasurePlan& plan) {
 
 TEST(PlanFor, KernelsThatProgramsUseInTheirOrder) {
   ScheduleBuilder builder({1, 2, 1});
-  builder.schedule().kernels = {MemoryBound("unused", 1), MemoryBound("late", 2),
-                                MemoryBound("early", 3), MemoryBound("early", 3),
-                                MemoryBound("other stage", 4)};
+  builder.schedule().kernels = {MemoryBoundKernel(1, "unused"), MemoryBoundKernel(2, "late"),
+                                MemoryBoundKernel(3, "early"), MemoryBoundKernel(3, "early"),
+                                MemoryBoundKernel(4, "other stage")};
   const std::int32_t fixed = builder.FixedKernel(5);
   for (const std::int32_t work : {2, 1, 3, fixed, 1}) AddKernel(builder, 0, work);
   for (const std::int32_t work : {4, 2}) AddKernel(builder, 1, work);
@@ -116,10 +109,10 @@ TEST(PlanFor, MessagesInANodeAndBetweenNodes) {
 
 TEST(Merge, NothingTwice) {
   MeasurePlan plan;
-  plan.kernels = {MemoryBound("a", 1), MemoryBound("b", 1)};
+  plan.kernels = {MemoryBoundKernel(1, "a"), MemoryBoundKernel(1, "b")};
   plan.transfers = {{false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(8)}}};
   MeasurePlan other;
-  other.kernels = {MemoryBound("b", 1), MemoryBound("b", 2)};
+  other.kernels = {MemoryBoundKernel(1, "b"), MemoryBoundKernel(2, "b")};
   other.transfers = {
       {false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {4, 4}, {Bytes(8)}},
       {false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(4), Bytes(8)}},

@@ -89,6 +89,4 @@ struct GroupPlacement {
 };
 absl::StatusOr<GroupPlacement> PlaceGroups(const TransferCase& transfer, ProbeWorld world);
 
-double Median(std::vector<double> values);  // of at least one
-
 }  // namespace optimus::executor

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing_kernels.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "schedule/ir/critical_path.h"
@@ -17,14 +18,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-Kernel MemoryBound(std::int64_t bytes) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kMemoryBound;
-  kernel.name = "norm";
-  kernel.bytes = Bytes(bytes);
-  return kernel;
-}
 
 // The contention-free runner's times, in nanoseconds for its picoseconds: the probes are Schedules
 // like any other, so whoever can run them can be measured, and must be found to cost what it does.
@@ -49,7 +42,7 @@ const std::vector<ProbeWorld> kWorlds = {{1, 1}, {2, 2}, {2, 1}, {4, 2}, {4, 4},
                                          {6, 3}, {8, 4}, {8, 8}, {9, 3}, {16, 8}};
 
 TEST(Probes, AreValidSchedules) {
-  const std::vector<Kernel> kernels = {MemoryBound(10), MemoryBound(20)};
+  const std::vector<Kernel> kernels = {MemoryBoundKernel(10), MemoryBoundKernel(20)};
   const auto expect_valid = [](const ir::Schedule& schedule) {
     const absl::Status status = ir::Validate(schedule);
     EXPECT_TRUE(status.ok()) << status;
@@ -73,7 +66,7 @@ TEST(Probes, AreValidSchedules) {
 TEST(Probes, ReadWhatARunnerOnPaperCosts) {
   const ProbeWorld world{8, 4};
   const KernelProbe kernels =
-      MakeKernelProbe(std::vector{MemoryBound(10), MemoryBound(20)}, 3, world);
+      MakeKernelProbe(std::vector{MemoryBoundKernel(10), MemoryBoundKernel(20)}, 3, world);
   EXPECT_THAT(ReadKernels(kernels, RunOnPaper(kernels.schedule)),
               ElementsAre(ElementsAre(10, 10, 10), ElementsAre(20, 20, 20)));
 
@@ -172,7 +165,7 @@ class HandTimes {
 TEST(InterferenceProbe, TogetherOverAlone) {
   const TransferCase transfer{
       false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {1, 1}, {Bytes(9)}};
-  const auto probe = MakeInterferenceProbe({MemoryBound(1), transfer, 100, 30}, 2, {1, 1});
+  const auto probe = MakeInterferenceProbe({MemoryBoundKernel(1), transfer, 100, 30}, 2, {1, 1});
   ASSERT_TRUE(probe.ok());
   ASSERT_EQ(probe->repetitions.size(), 2U);
   EXPECT_EQ(probe->repetitions[0].kernels.size(), 1U + 6);  // 600 ns of each
@@ -196,7 +189,7 @@ TEST(InterferenceProbe, TogetherOverAlone) {
 TEST(InterferenceProbe, NoFactorWhereNothingOverlaps) {
   const TransferCase transfer{
       false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {1, 1}, {Bytes(9)}};
-  const auto probe = MakeInterferenceProbe({MemoryBound(1), transfer, 100, 100}, 1, {1, 1});
+  const auto probe = MakeInterferenceProbe({MemoryBoundKernel(1), transfer, 100, 100}, 1, {1, 1});
   HandTimes hand(*probe);
   const auto& ids = probe->repetitions[0];
   hand.Set(ids.collectives, 0, 100);

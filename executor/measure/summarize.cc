@@ -3,36 +3,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quantile.h"
 #include "executor/measure/measure.h"
 
 namespace optimus::executor {
 namespace {
 
-// Between the two values that are nearest to a share of the sorted ones, in proportion.
-double Quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 Picoseconds FromNs(double ns) { return Picoseconds(RoundSaturated(std::max(ns, 0.0) * 1000)); }
 
-MeasuredTime TimeOf(std::vector<double> samples_ns) {
+MeasuredTime TimeOf(const std::vector<double>& samples_ns) {
   MeasuredTime time;
   if (samples_ns.empty()) return time;
-  std::sort(samples_ns.begin(), samples_ns.end());
-  time.median = FromNs(Quantile(samples_ns, 0.5));
+  time.median = FromNs(Median(samples_ns));
   time.spread = FromNs(Quantile(samples_ns, 0.75) - Quantile(samples_ns, 0.25));
   time.repetitions = static_cast<std::int32_t>(samples_ns.size());
   return time;
 }
 
 // Nothing runs faster for being disturbed.
-double FactorOf(std::vector<double> samples) {
+double FactorOf(const std::vector<double>& samples) {
   if (samples.empty()) return 1;
-  std::sort(samples.begin(), samples.end());
-  return std::max(Quantile(samples, 0.5), 1.0);
+  return std::max(Median(samples), 1.0);
 }
 
 TransferMeasurement SummarizeTransfer(const TransferCase& transfer,

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/quantile.h"
 #include "executor/mpi/exchange_plan.h"
 #include "executor/mpi/mpi_communicator.h"
 #include "executor/mpi/mpi_world.h"
@@ -22,11 +23,6 @@ namespace {
 
 constexpr int kRepetitions = 41;
 constexpr ir::Stream kStream = ir::Stream::kTensorParallel;
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + kRepetitions / 2, values.end());
-  return values[kRepetitions / 2];
-}
 
 // Of `enqueue`, behind each other within one step; the first ones are not counted.
 double OwnMicroseconds(MpiWorld& world, TransferDevice& device,

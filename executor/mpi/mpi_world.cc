@@ -15,6 +15,7 @@
 #include "executor/mpi/notes.h"
 #include "executor/mpi/world_calls.h"
 #include "executor/mpi/world_setup.h"
+#include "executor/runtime/this_host.h"
 
 namespace optimus::executor {
 
@@ -68,13 +69,7 @@ int MpiWorld::size() const { return impl_->state.size; }
 int MpiWorld::local_rank() const { return impl_->state.local_rank; }
 int MpiWorld::local_size() const { return impl_->state.local_size; }
 
-std::string MpiWorld::host() const {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) {
-    return "localhost";
-  }
-  return name.data();
-}
+std::string MpiWorld::host() const { return HostName(); }
 
 std::string MpiWorld::launcher() const { return "mpi"; }
 

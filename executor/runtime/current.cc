@@ -2,21 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "executor/runtime/rank_numbers.h"
 #include "schedule/ir/group_members.h"
 
 namespace optimus::executor {
-namespace {
-
-// Of a large group the first few members say which one it is.
-std::string ListRanks(const std::vector<std::int32_t>& ranks) {
-  constexpr std::size_t kListed = 8;
-  if (ranks.size() <= kListed) return absl::StrJoin(ranks, ", ");
-  const std::vector<std::int32_t> first(ranks.begin(), ranks.begin() + kListed);
-  return absl::StrCat(absl::StrJoin(first, ", "), " and ", ranks.size() - kListed, " more");
-}
-
-}  // namespace
-
 CurrentOperations::CurrentOperations(const ir::Schedule& schedule, const Plan& plan,
                                      const Device& device)
     : schedule_(schedule), plan_(plan), device_(device) {
@@ -89,9 +78,10 @@ std::string CurrentOperations::Doing(std::uint32_t operation) const {
   }
   const ir::Group& group = schedule_.groups[schedule_.collectives[op.work].group];
   const RankPlace& place = plan_.place;
-  return absl::StrCat("is in its collective of ranks ",
-                      ListRanks(ir::RanksOf(schedule_, ir::MembersOf(schedule_, group, place.stage,
-                                                                     place.d, place.t))));
+  return absl::StrCat(
+      "is in its collective of ranks ",
+      RankNumbers(
+          ir::RanksOf(schedule_, ir::MembersOf(schedule_, group, place.stage, place.d, place.t))));
 }
 
 std::string CurrentOperations::Describe() const {

@@ -1,12 +1,10 @@
 // A world of one rank: everything it agrees on, it agrees with itself.
 
-#include <unistd.h>
-
-#include <array>
 #include <cstdlib>
 #include <deque>
 #include <utility>
 
+#include "executor/runtime/this_host.h"
 #include "executor/runtime/world.h"
 
 namespace optimus::executor {
@@ -18,11 +16,7 @@ class SelfWorld : public World {
   int size() const override { return 1; }
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
-  std::string host() const override {
-    std::array<char, 256> name{};
-    if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-    return name.data();
-  }
+  std::string host() const override { return HostName(); }
   std::string launcher() const override { return "alone"; }
 
   void SetPatience(absl::Duration /*patience*/, std::function<absl::Status()> /*tick*/) override {}

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <utility>
 
@@ -15,6 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "executor/runtime/rank_numbers.h"
+#include "executor/runtime/this_host.h"
 
 namespace optimus::executor {
 namespace {
@@ -233,12 +234,6 @@ absl::StatusOr<Joined> Visit(const TorchrunEnvironment& environment, absl::Time 
 
 }  // namespace
 
-std::string HostName() {
-  std::array<char, 256> name = {};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
-
 std::string ThisMachine() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
@@ -247,13 +242,7 @@ std::string ThisMachine() {
 }
 
 std::string ListRanks(const std::vector<int>& ranks) {
-  constexpr std::size_t kMost = 8;
-  if (ranks.size() == 1) return absl::StrCat("rank ", ranks[0]);
-  const std::size_t named = std::min(ranks.size(), kMost);
-  const auto end = ranks.begin() + static_cast<std::ptrdiff_t>(named);
-  std::string text = absl::StrCat("ranks ", absl::StrJoin(ranks.begin(), end, ", "));
-  if (named < ranks.size()) absl::StrAppend(&text, " and ", ranks.size() - named, " more");
-  return text;
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankNumbers(ranks));
 }
 
 absl::StatusOr<Joined> JoinRanks(const TorchrunEnvironment& environment, absl::Duration patience) {

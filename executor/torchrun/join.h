@@ -21,7 +21,6 @@ struct Joined {
   std::string machine_of_rank_0;   // ThisMachine() there
 };
 
-std::string HostName();
 // Differs between machines, and between boots of one: ranks that agree share a clock.
 std::string ThisMachine();
 

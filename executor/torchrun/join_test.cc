@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/runtime/this_host.h"
 #include "executor/torchrun/testing_processes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

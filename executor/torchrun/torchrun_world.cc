@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <deque>
 #include <limits>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "executor/runtime/this_host.h"
 #include "executor/torchrun/join.h"
 
 namespace optimus::executor {
@@ -28,12 +28,6 @@ constexpr absl::Duration kAbortFlush = absl::Milliseconds(300);
 constexpr int kPings = 32;
 // Notes to a rank that does not read them are lost beyond this.
 constexpr std::size_t kLargestBacklog = 1 << 20;
-
-std::int64_t MonotonicNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // "12 text": a number in front of a note's text.
 std::pair<int, std::string> SplitNumber(const std::string& text) {
@@ -172,7 +166,7 @@ void TorchrunWorld::Handle(int from, Frame frame) {
       gathered_[static_cast<std::size_t>(from)].push_back(std::move(frame.text));
       return;
     case FrameKind::kPing:
-      ToRank(from).Send(FrameKind::kPong, absl::StrCat(MonotonicNs()));
+      ToRank(from).Send(FrameKind::kPong, absl::StrCat(NowNs()));
       ToRank(from).Pump();
       return;
     case FrameKind::kRelease:
@@ -347,10 +341,10 @@ absl::Status TorchrunWorld::CompareClocks() {
   if (rank() == 0 || joined_.machine_of_rank_0 == ThisMachine()) return Barrier();
   std::int64_t quickest = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < kPings; ++i) {
-    const std::int64_t sent = MonotonicNs();
+    const std::int64_t sent = NowNs();
     ToRank0().Send(FrameKind::kPing, "");
     OPTIMUS_RETURN_IF_ERROR(WaitForRank0("clock", [this] { return !pongs_.empty(); }));
-    const std::int64_t received = MonotonicNs();
+    const std::int64_t received = NowNs();
     std::int64_t theirs = 0;
     const bool number = absl::SimpleAtoi(pongs_.front(), &theirs);
     pongs_.pop_front();

@@ -14,6 +14,9 @@
 namespace optimus::executor {
 namespace {
 
+// First soon, so that in a short step too it is known what it was at; then seldom, because it takes
+// the core from those who work.
+constexpr absl::Duration kFirstTick = absl::Milliseconds(4);
 constexpr absl::Duration kBetweenTicks = absl::Milliseconds(50);
 
 absl::Status CheckWorld(const ir::Schedule& schedule, const World& world) {
@@ -220,8 +223,8 @@ absl::Status Runtime::Impl::EnqueueMessage(std::uint32_t id, const PlannedOperat
 }
 
 absl::Status Runtime::Impl::Finish(absl::FunctionRef<absl::Status()> while_waiting) {
-  while (true) {
-    absl::StatusOr<bool> done = device_.Synchronize(kBetweenTicks);
+  for (absl::Duration piece = kFirstTick;; piece = std::min(2 * piece, kBetweenTicks)) {
+    absl::StatusOr<bool> done = device_.Synchronize(piece);
     if (!done.ok()) return Name(done.status());
     if (*done) return absl::OkStatus();
     OPTIMUS_RETURN_IF_ERROR(while_waiting());

@@ -43,9 +43,9 @@ class Runtime {
                                                          Workload* workload);
   ~Runtime();
 
-  // One step: enqueues it, waits at a barrier of the world, starts. `while_waiting` is called about
-  // every 50 ms; its error ends the step. Errors of operations name the rank and the operation;
-  // after one, nothing more can be run.
+  // One step: enqueues it, waits at a barrier of the world, starts. `while_waiting` is called
+  // after 4 ms, then less and less often, at last every 50 ms; its error ends the step. Errors of
+  // operations name the rank and the operation; after one, nothing more can be run.
   absl::StatusOr<std::vector<OperationTime>> Step(int step,
                                                   absl::FunctionRef<absl::Status()> while_waiting);
 

@@ -2,7 +2,8 @@
 #   One static library per folder, target name optimus_<folder with _>. Protos are compiled with
 #   imports relative to the repository root; generated headers are included the same way.
 # optimus_test(FOLDER NAME SOURCES ... DEPS ... LIBS ...): a GoogleTest binary, run by CTest
-#   case by case, from the repository root.
+#   case by case, from the repository root. OPTIMUS_TEST_OPTIONS: compiler options of test sources
+#   alone (sanitizers make optimising them slow, and what they call is optimised in its library).
 include(${CMAKE_CURRENT_LIST_DIR}/layers.cmake)
 set(OPTIMUS_GEN_DIR ${CMAKE_BINARY_DIR}/gen)
 
@@ -58,6 +59,7 @@ function(optimus_test folder name)
   cmake_parse_arguments(A "" "" "SOURCES;DEPS;LIBS" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE optimus_options GTest::gmock_main ${A_LIBS})
+  target_compile_options(${name} PRIVATE ${OPTIMUS_TEST_OPTIONS})
   foreach(_dep IN LISTS A_DEPS)
     optimus_target_name(${_dep} _dep_target)
     target_link_libraries(${name} PRIVATE ${_dep_target})

@@ -34,7 +34,7 @@ inline void RunKernelAndCollective(Backend& backend) {
   kernel.name = "fc1";
   kernel.gemm = {64, 32, 16};
   kernel.flops = Flops(2.0 * 64 * 32 * 16);
-  kernel.bytes = Bytes(2 * (64 * 32 + 64 * 16 + 32 * 16));
+  kernel.bytes = Bytes(std::int64_t{2} * (64 * 32 + 64 * 16 + 32 * 16));
   const std::vector<Kernel> kernels = {kernel};
   const CollectiveWork work{CollectiveKind::kAllReduce, "gradients", Bytes(1000)};
   Device& device = *backend.device;

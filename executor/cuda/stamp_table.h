@@ -42,7 +42,7 @@ class StampTable {
  private:
   struct Check {
     Stamp expected;
-    const StampText* text;
+    const StampText* text = nullptr;
   };
   DeviceMemory<StampValue> slots_;
   std::uint32_t slot_count_ = 0;

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -268,14 +269,16 @@ inline void RunRanks(VirtualCluster& cluster, int per_node,
   std::vector<std::thread> threads;
   const int size = cluster.world.size;
   std::vector<std::unique_ptr<VirtualDevice>> devices;
+  threads.reserve(static_cast<std::size_t>(size));
+  devices.reserve(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     devices.push_back(std::make_unique<VirtualDevice>(cluster, rank));
   }
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       VirtualWorld world(cluster.world, rank, per_node);
-      std::vector<std::int32_t> all;
-      for (int i = 0; i < size; ++i) all.push_back(i);
+      std::vector<std::int32_t> all(static_cast<std::size_t>(size));
+      std::iota(all.begin(), all.end(), 0);
       VirtualCommunicator ranks(*devices[rank], all, "world");
       body({world, *devices[rank], ranks});
     });

@@ -23,7 +23,7 @@ inline std::vector<std::vector<float>> PlainInputs(CollectiveKind kind, std::int
     if (kind == CollectiveKind::kBroadcast && rank != 0) count = 0;
     std::vector<float>& input = inputs.emplace_back();
     for (std::int64_t i = 0; i < count; ++i) {
-      input.push_back(static_cast<float>((i * 7 + rank * 1009) % 4093));
+      input.push_back(static_cast<float>((i * 7 + std::int64_t{rank} * 1009) % 4093));
     }
   }
   return inputs;

@@ -54,7 +54,7 @@ struct Context {
 // One operation being compiled.
 struct Compiled {
   const Context& context;
-  std::uint32_t id;
+  std::uint32_t id = 0;
   const ir::Operation& op;
   bool repeated = false;  // the same kernel has been there for this tag (residual_grad_add)
   Task task;

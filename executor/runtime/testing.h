@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -280,7 +281,10 @@ class FakeCommunicator : public Communicator {
  public:
   // `ranks`: global ranks of the members.
   FakeCommunicator(FakeDevice& device, std::vector<std::int32_t> ranks, std::string name)
-      : device_(device), cluster_(device.cluster()), ranks_(std::move(ranks)), name_(name) {}
+      : device_(device),
+        cluster_(device.cluster()),
+        ranks_(std::move(ranks)),
+        name_(std::move(name)) {}
   // The world's.
   explicit FakeCommunicator(FakeDevice& device)
       : FakeCommunicator(device, AllRanks(device.cluster().size), "world") {}
@@ -353,8 +357,8 @@ class FakeCommunicator : public Communicator {
 
  private:
   static std::vector<std::int32_t> AllRanks(int size) {
-    std::vector<std::int32_t> ranks;
-    for (int rank = 0; rank < size; ++rank) ranks.push_back(rank);
+    std::vector<std::int32_t> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.begin(), ranks.end(), 0);
     return ranks;
   }
   static std::vector<float> Input(const Payload& payload) {
@@ -432,6 +436,7 @@ inline std::vector<absl::Status> OnAllRanks(Cluster& cluster,
                                             const std::function<absl::Status(FakeRank&)>& body) {
   std::vector<absl::Status> results(static_cast<std::size_t>(cluster.size));
   std::vector<std::thread> threads;
+  threads.reserve(results.size());
   for (int rank = 0; rank < cluster.size; ++rank) {
     threads.emplace_back([&, rank] {
       FakeRank its(cluster, rank);

@@ -322,7 +322,7 @@ class RandomSchedule {
     message.from = program;
     message.to = (program + 1 + Below(Programs() - 1)) % Programs();
     message.id = next_message_++;
-    message.transfer = builder_.AddTransfer("edge", Below(30), Below(2) * Below(30));
+    message.transfer = builder_.AddTransfer("edge", Below(30), std::int64_t{Below(2)} * Below(30));
     if (Below(2) == 1) {
       message.send = Stream::kBackwardSend;
       message.receive = Stream::kBackwardReceive;

@@ -40,11 +40,12 @@ EmulatedDevice::EmulatedDevice(const CostModel& costs, const EmulatedOptions& op
 EmulatedDevice::~EmulatedDevice() { StopThreads(); }
 
 std::string EmulatedDevice::Description() const {
+  const std::string what = "every operation only takes its time by the profile";
   if (time_scale_ == 1) {
-    return "emulated";
+    return what;
   }
-  return absl::StrCat("emulated (", time_scale_ > 1 ? time_scale_ : 1 / time_scale_, " times ",
-                      time_scale_ > 1 ? "slower" : "faster", ")");
+  return absl::StrCat(what, ", ", time_scale_ > 1 ? time_scale_ : 1 / time_scale_, " times ",
+                      time_scale_ > 1 ? "slower" : "faster");
 }
 
 absl::Status EmulatedDevice::PrepareKernels(absl::Span<const Kernel> /*kernels*/) {

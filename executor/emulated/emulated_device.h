@@ -4,9 +4,11 @@
 // faults can be tried with many ranks on few cores, and its steps compared with a prediction.
 //
 // Time is kept by nominal deadlines: an operation ends at the nominal end of what it waited for
-// plus its duration, however late the thread woke, so that lateness does not add up. A step is
-// longer than its prediction only where the machine is late at its end, or where operations are so
-// short that it cannot keep up; then a larger time scale helps.
+// plus its duration, however late the thread woke, so that lateness does not add up. What begins
+// late is shorter by that: measured, computing is a little too short and the waits around it too
+// long. A step is longer than its prediction only where the machine is late at its end, or where
+// operations are so short that it cannot keep up; then a larger time scale helps. NominalNs says
+// how late it was.
 
 #include <memory>
 #include <string>
@@ -33,8 +35,9 @@ class EmulatedDevice : public HostDevice {
   static absl::StatusOr<std::unique_ptr<EmulatedDevice>> Create(const CostModel& costs,
                                                                 const EmulatedOptions& options);
   ~EmulatedDevice() override;
-  // "emulated (1000 times slower)"
+  // "every operation only takes its time by the profile, 1000 times slower"
   std::string Description() const override;
+  std::int64_t NominalNs(Event event) const override { return NominalTimeNs(event); }
   Pacing& pacing() { return pacing_; }
 
  protected:

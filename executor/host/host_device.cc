@@ -326,6 +326,10 @@ std::int64_t HostDevice::TimeNs(Event event) const {
   return HasHappened(event) ? impl_->state().events.ActualNs(event) : 0;
 }
 
+std::int64_t HostDevice::NominalTimeNs(Event event) const {
+  return HasHappened(event) ? impl_->state().events.NominalNs(event) : 0;
+}
+
 Bytes HostDevice::memory() const { return MachineMemory(); }
 void HostDevice::SetProgress(std::function<void()> progress) {
   impl_->SetProgress(std::move(progress));

@@ -109,6 +109,8 @@ class HostDevice : public Device {
  protected:
   // For destructors of derived classes: GiveUp, and the threads end. The device is then of no use.
   void StopThreads();
+  // The nominal time of an event that has happened; 0 of others. After Synchronize gave true.
+  std::int64_t NominalTimeNs(Event event) const;
   // For RunKernel: sleeps until that moment; CANCELLED as soon as the step is given up.
   absl::Status SleepInKernelUntilNs(std::int64_t time_ns);
   virtual absl::Status PrepareKernels(absl::Span<const Kernel> kernels) = 0;

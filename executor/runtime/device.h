@@ -58,6 +58,8 @@ class Device {
   virtual bool HasHappened(Event event) const = 0;  // any time between Start and the next Begin
   // When it happened: this host's CLOCK_MONOTONIC, nanoseconds. After Synchronize gave true.
   virtual std::int64_t TimeNs(Event event) const = 0;
+  // Where time is emulated: when it should have happened, on the same clock. 0 elsewhere.
+  virtual std::int64_t NominalNs(Event /*event*/) const { return 0; }
 
   // RAM or GPU memory in all.
   virtual Bytes memory() const = 0;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "executor/runtime/times_codec.h"
 
@@ -26,45 +28,81 @@ Picoseconds LengthOf(const RankTimes& ranks) {
   return Picoseconds(end > begin ? (end - begin) * 1000 : 0);
 }
 
-// At rank 0 the times of all ranks. Ranks run different programs, so each says how long its is.
-absl::StatusOr<RankTimes> GatherTimes(World& world, const std::vector<OperationTime>& mine) {
-  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
-                           world.Gather(absl::StrCat(mine.size(), "\n", EncodeTimes(mine))));
-  RankTimes ranks;
+// What one rank tells rank 0 of a step.
+struct RankStep {
+  std::vector<OperationTime> times;
+  NominalTimes nominal;
+};
+
+// Ranks run different programs, so each says how many operations its has.
+std::string Encode(const RankStep& step) {
+  return absl::StrCat(step.times.size(), " ", step.nominal.late_ns, " ", step.nominal.compute_ns,
+                      "\n", EncodeTimes(step.times));
+}
+
+absl::StatusOr<RankStep> Decode(const std::string& bytes) {
+  const std::size_t line = std::min(bytes.find('\n'), bytes.size());
+  const std::vector<std::string> numbers = absl::StrSplit(bytes.substr(0, line), ' ');
+  RankStep step;
+  std::size_t count = 0;
+  if (line == bytes.size() || numbers.size() != 3 || !absl::SimpleAtoi(numbers[0], &count) ||
+      !absl::SimpleAtoi(numbers[1], &step.nominal.late_ns) ||
+      !absl::SimpleAtoi(numbers[2], &step.nominal.compute_ns)) {
+    return absl::DataLossError("measured times without their count");
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(step.times, DecodeTimes(bytes.substr(line + 1), count));
+  return step;
+}
+
+// At rank 0 those of all ranks.
+absl::StatusOr<std::vector<RankStep>> GatherStep(World& world, const RankStep& mine) {
+  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> parts, world.Gather(Encode(mine)));
+  std::vector<RankStep> ranks;
+  ranks.reserve(parts.size());
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    const std::size_t line = parts[rank].find('\n');
-    std::size_t count = 0;
-    if (line == std::string::npos || !absl::SimpleAtoi(parts[rank].substr(0, line), &count)) {
-      return absl::DataLossError(absl::StrCat("measured times of rank ", rank, ": no count"));
+    absl::StatusOr<RankStep> step = Decode(parts[rank]);
+    if (!step.ok()) {
+      return absl::DataLossError(absl::StrCat("rank ", rank, ": ", step.status().message()));
     }
-    absl::StatusOr<std::vector<OperationTime>> times =
-        DecodeTimes(parts[rank].substr(line + 1), count);
-    if (!times.ok()) {
-      return absl::DataLossError(absl::StrCat("rank ", rank, ": ", times.status().message()));
-    }
-    ranks.push_back(*std::move(times));
+    ranks.push_back(*std::move(step));
   }
   return ranks;
+}
+
+void Append(std::vector<RankStep> ranks, RunResult& result) {
+  Lateness lateness;
+  std::int64_t compute_ns = 0;
+  RankTimes times;
+  times.reserve(ranks.size());
+  for (RankStep& rank : ranks) {
+    lateness.late = std::max(lateness.late, Picoseconds(1000 * rank.nominal.late_ns));
+    compute_ns += rank.nominal.compute_ns;
+    times.push_back(std::move(rank.times));
+  }
+  const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, times.size()));
+  lateness.compute = Picoseconds(1000 * (compute_ns / count));
+  result.steps.push_back(LengthOf(times));
+  result.times.push_back(std::move(times));
+  result.lateness.push_back(lateness);
 }
 
 }  // namespace
 
 absl::StatusOr<RunResult> Run(Runtime& runtime, World& world, const RunOptions& options,
                               absl::FunctionRef<absl::Status()> while_waiting) {
-  RankTimes steps;  // by measured step: this rank's
+  std::vector<RankStep> steps;  // measured ones: this rank's
+  steps.reserve(static_cast<std::size_t>(options.steps));
   for (int i = 0; i < options.warm_up + options.steps; ++i) {
     OPTIMUS_RETURN_IF_ERROR(world.Barrier());
     OPTIMUS_ASSIGN_OR_RETURN(std::vector<OperationTime> times,
                              runtime.Step(options.first_step + i, while_waiting));
-    if (i >= options.warm_up) steps.push_back(std::move(times));
+    if (i >= options.warm_up) steps.push_back({std::move(times), runtime.Nominal()});
   }
   // Only now, so that gathering never disturbs a step.
   RunResult result;
-  for (const std::vector<OperationTime>& mine : steps) {
-    OPTIMUS_ASSIGN_OR_RETURN(RankTimes ranks, GatherTimes(world, mine));
-    if (world.rank() != 0) continue;
-    result.steps.push_back(LengthOf(ranks));
-    result.times.push_back(std::move(ranks));
+  for (const RankStep& mine : steps) {
+    OPTIMUS_ASSIGN_OR_RETURN(std::vector<RankStep> ranks, GatherStep(world, mine));
+    if (world.rank() == 0) Append(std::move(ranks), result);
   }
   if (world.rank() == 0) {
     result.ranks.resize(static_cast<std::size_t>(world.size()));

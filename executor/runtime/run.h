@@ -18,10 +18,17 @@ struct RunOptions {
   int first_step = 0;  // number of the first step: runs of one Runtime may be done in parts
 };
 
-// At rank 0; elsewhere `steps` and `timeline` are empty.
+// Of one measured step, where time is emulated: how well it was kept. Zero elsewhere.
+struct Lateness {
+  Picoseconds late;     // most that an operation of any rank ended after its time
+  Picoseconds compute;  // what computing should have taken, the optimizer included: mean over ranks
+};
+
+// At rank 0; elsewhere it is empty.
 struct RunResult {
   std::vector<Picoseconds> steps;  // measured ones, in order: first begin to last end of all ranks
   std::vector<std::vector<std::vector<OperationTime>>> times;  // by measured step, rank, operation
+  std::vector<Lateness> lateness;                              // by measured step
   std::vector<std::int32_t> ranks;
 };
 

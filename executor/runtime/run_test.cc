@@ -9,6 +9,7 @@
 
 #include "executor/runtime/testing.h"
 #include "executor/runtime/times_codec.h"
+#include "schedule/ir/bubbles.h"
 #include "schedule/ir/testing.h"
 
 namespace optimus::executor {
@@ -75,6 +76,64 @@ TEST(RunTest, GathersTheMeasuredStepsOfAllRanksAtRankZero) {
     EXPECT_GT(begin, previous_end);  // a barrier lies between steps
     previous_end = end;
   }
+}
+
+// Ends are late by 100 ns a rank, those of operation 2 by 50 ns more; begins are on time.
+TEST(RunTest, LatenessIsTheWorstOfAllRanksAndComputingTheirMean) {
+  const ir::Schedule schedule = ir::testing::OneForwardOneBackward(3, 4, 10, 20, 5);
+  Cluster cluster(3);
+  RunResult result;
+  const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
+    const int rank = its.world.rank();
+    its.device.nominal = [rank](std::int64_t time_ns, Event event) {
+      if (event % 2 == 0) return time_ns;
+      return time_ns - 100 * (rank + 1) - (event == EndEvent(2) ? 50 : 0);
+    };
+    absl::StatusOr<std::unique_ptr<Runtime>> runtime =
+        Runtime::Create(schedule, its.world, its.device, its.ranks, /*workload=*/nullptr);
+    if (!runtime.ok()) return runtime.status();
+    const RunOptions options{.warm_up = 0, .steps = 2};
+    absl::StatusOr<RunResult> its_result = executor::Run(**runtime, its.world, options, GiveUp());
+    if (!its_result.ok()) return its_result.status();
+    if (rank == 0) result = *std::move(its_result);
+    return absl::OkStatus();
+  });
+  for (const absl::Status& status : statuses) ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(result.lateness.size(), 2);
+  for (std::size_t step = 0; step < 2; ++step) {
+    EXPECT_EQ(result.lateness[step].late, Picoseconds(350'000));
+    std::int64_t compute_ns = 0;
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      const std::vector<ir::Operation>& operations = schedule.programs[rank].operations;
+      for (std::uint32_t id = 0; id < operations.size(); ++id) {
+        if (!ir::IsCompute(operations[id])) continue;
+        const OperationTime& time = result.times[step][rank][id];
+        compute_ns += time.end_ns - time.begin_ns - 100 * (static_cast<std::int64_t>(rank) + 1) -
+                      (id == 2 ? 50 : 0);
+      }
+    }
+    EXPECT_EQ(result.lateness[step].compute, Picoseconds(1000 * (compute_ns / 3)));
+  }
+}
+
+TEST(RunTest, WithoutNominalTimesNothingIsLate) {
+  const ir::Schedule schedule = ir::testing::OneForwardOneBackward(1, 2, 10, 20, 5);
+  Cluster cluster(1);
+  RunResult result;
+  const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
+    absl::StatusOr<std::unique_ptr<Runtime>> runtime =
+        Runtime::Create(schedule, its.world, its.device, its.ranks, /*workload=*/nullptr);
+    if (!runtime.ok()) return runtime.status();
+    absl::StatusOr<RunResult> its_result =
+        executor::Run(**runtime, its.world, {.warm_up = 0, .steps = 1}, GiveUp());
+    if (!its_result.ok()) return its_result.status();
+    result = *std::move(its_result);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(statuses.front().ok()) << statuses.front();
+  ASSERT_EQ(result.lateness.size(), 1);
+  EXPECT_EQ(result.lateness[0].late, Picoseconds(0));
+  EXPECT_EQ(result.lateness[0].compute, Picoseconds(0));
 }
 
 TEST(RunTest, MedianStepIsTheLowerOfTwo) {

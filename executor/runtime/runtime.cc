@@ -47,6 +47,7 @@ class Runtime::Impl {
   absl::Status Prepare();
   absl::StatusOr<std::vector<OperationTime>> Step(int step,
                                                   absl::FunctionRef<absl::Status()> while_waiting);
+  NominalTimes Nominal() const;
   const ir::Program& program() const { return schedule_.programs[plan_.place.program]; }
   const CurrentOperations& current() const { return current_; }
 
@@ -240,6 +241,19 @@ std::vector<OperationTime> Runtime::Impl::Times() const {
   return times;
 }
 
+NominalTimes Runtime::Impl::Nominal() const {
+  NominalTimes nominal;
+  for (std::uint32_t id = 0; id < plan_.operations.size(); ++id) {
+    const std::int64_t end_ns = device_.NominalNs(EndEvent(id));
+    if (end_ns == 0) continue;
+    nominal.late_ns = std::max(nominal.late_ns, device_.TimeNs(EndEvent(id)) - end_ns);
+    if (plan_.operations[id].stream == ir::Stream::kCompute) {
+      nominal.compute_ns += end_ns - device_.NominalNs(BeginEvent(id));
+    }
+  }
+  return nominal;
+}
+
 absl::Status Runtime::Impl::Name(const absl::Status& error) const {
   const std::string at = current_.Describe();
   return {error.code(), absl::StrCat("rank ", world_.rank(), ": ", error.message(),
@@ -269,6 +283,7 @@ absl::StatusOr<std::vector<OperationTime>> Runtime::Step(
   return impl_->Step(step, while_waiting);
 }
 
+NominalTimes Runtime::Nominal() const { return impl_->Nominal(); }
 const ir::Program& Runtime::program() const { return impl_->program(); }
 std::vector<StreamState> Runtime::Current() const { return impl_->current().States(); }
 std::int64_t Runtime::ended() const { return impl_->current().ended(); }

@@ -25,6 +25,12 @@ struct OperationTime {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 
+// Where time is emulated: how one rank kept to the nominal times of a step. Zero elsewhere.
+struct NominalTimes {
+  std::int64_t late_ns = 0;     // most that an operation ended after its time
+  std::int64_t compute_ns = 0;  // what the operations of the compute stream should have taken
+};
+
 // What a stream is at, for messages when a run hangs.
 struct StreamState {
   ir::Stream stream = ir::Stream::kCompute;
@@ -48,6 +54,8 @@ class Runtime {
   // operations name the rank and the operation; after one, nothing more can be run.
   absl::StatusOr<std::vector<OperationTime>> Step(int step,
                                                   absl::FunctionRef<absl::Status()> while_waiting);
+  // Of the last step, which has ended.
+  NominalTimes Nominal() const;
 
   const ir::Program& program() const;
   // By stream, those that have not finished. Between steps: none; after a step that failed, where

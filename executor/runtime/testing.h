@@ -236,7 +236,13 @@ class FakeDevice : public Device {
     return times_[event] != 0;
   }
   std::int64_t TimeNs(Event event) const override { return times_[event]; }
+  std::int64_t NominalNs(Event event) const override {
+    return nominal == nullptr ? 0 : nominal(times_[event], event);
+  }
   Bytes memory() const override { return Bytes(std::int64_t{1} << 30); }
+
+  // Of an emulated device: the nominal time of an event, from its real one.
+  std::function<std::int64_t(std::int64_t time_ns, Event event)> nominal;
 
   Cluster& cluster() { return cluster_; }
   int rank() const { return rank_; }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "executor/backends/launcher.h"
 #include "executor/backends/parts.h"
@@ -13,9 +12,6 @@
 
 namespace optimus::executor {
 namespace {
-
-// As long as torchrun itself waits for nodes that come late.
-constexpr absl::Duration kTorchrunPatience = absl::Minutes(5);
 
 // A launcher whose MPI is another than ours starts ranks that are each alone.
 absl::StatusOr<std::unique_ptr<World>> JoinLaunchedByMpi(const Launcher& launcher, int& argc,
@@ -32,18 +28,19 @@ absl::StatusOr<std::unique_ptr<World>> JoinLaunchedByMpi(const Launcher& launche
   return world;
 }
 
-absl::StatusOr<std::unique_ptr<World>> JoinTorchrun(BackendKind kind) {
-  OPTIMUS_ASSIGN_OR_RETURN(const TorchrunEnvironment environment,
-                           ReadTorchrunEnvironment(ProcessEnvironment()));
+absl::StatusOr<std::unique_ptr<World>> JoinTorchrun(BackendKind kind, const JoinOptions& options) {
+  const EnvironmentReader read = ProcessEnvironment();
   if (kind == BackendKind::kCuda) {
-    return JoinTorchrunWorld(environment, kTorchrunPatience);
+    OPTIMUS_ASSIGN_OR_RETURN(const TorchrunEnvironment environment, ReadTorchrunEnvironment(read));
+    return JoinTorchrunWorld(environment, options);
   }
-  if (environment.size == 1) {
+  if (read("WORLD_SIZE") == "1") {
     return MakeSelfWorld();
   }
-  return absl::UnimplementedError(
-      absl::StrCat("the ranks of the ", ToString(kind),
-                   " backend talk over MPI; hint: start them by mpirun or srun, not by torchrun"));
+  return absl::UnimplementedError(absl::StrCat(
+      "RANK and WORLD_SIZE are set, as by torchrun, but the ranks of the ", ToString(kind),
+      " backend talk over MPI; hint: start them by mpirun or srun; to run one rank alone, unset "
+      "RANK and WORLD_SIZE"));
 }
 
 absl::StatusOr<Backend> MakeCpuBackend(World& world, const BackendOptions& options) {
@@ -86,13 +83,14 @@ absl::StatusOr<BackendKind> ParseBackend(const std::string& text) {
       absl::StrCat("backend '", text, "': must be cpu, cuda or emulated"));
 }
 
-absl::StatusOr<std::unique_ptr<World>> JoinWorld(BackendKind kind, int& argc, char**& argv) {
+absl::StatusOr<std::unique_ptr<World>> JoinWorld(BackendKind kind, int& argc, char**& argv,
+                                                 const JoinOptions& options) {
   const Launcher launcher = FindLauncher(ProcessEnvironment());
   switch (launcher.kind) {
     case Launcher::Kind::kMpi:
       return JoinLaunchedByMpi(launcher, argc, argv);
     case Launcher::Kind::kTorchrun:
-      return JoinTorchrun(kind);
+      return JoinTorchrun(kind, options);
     case Launcher::Kind::kNone:
       break;
   }

@@ -12,6 +12,7 @@
 #include "executor/runtime/communicator.h"
 #include "executor/runtime/device.h"
 #include "executor/runtime/world.h"
+#include "executor/torchrun/join_options.h"
 
 namespace optimus::executor {
 
@@ -33,8 +34,11 @@ struct BackendOptions {
 // MPI where mpirun or srun started this process, torchrun's environment where that is there, else
 // one rank alone. Call it once, before anything else of the executor; the World must outlive all.
 // UNIMPLEMENTED where ranks were started in a way that this build or this kind of backend cannot
-// join; FAILED_PRECONDITION where a launcher started several ranks that do not see each other.
-absl::StatusOr<std::unique_ptr<World>> JoinWorld(BackendKind kind, int& argc, char**& argv);
+// join; FAILED_PRECONDITION where a launcher started several ranks that do not see each other. All
+// other errors by torchrun's variables are this rank's own: others may not know of them. `options`
+// is for ranks that find each other by these; an MPI library waits as it likes.
+absl::StatusOr<std::unique_ptr<World>> JoinWorld(BackendKind kind, int& argc, char**& argv,
+                                                 const JoinOptions& options = {});
 
 struct Backend {
   std::unique_ptr<Device> device;

@@ -32,7 +32,7 @@ Launcher FindLauncher(const EnvironmentReader& read) {
   if (is_set("PMI_RANK") || is_set("PMI_SIZE") || is_set("PMIX_RANK")) {
     return {Launcher::Kind::kMpi, "mpirun", NumberOf(read, "PMI_SIZE")};
   }
-  if (UnderTorchrun(read)) {
+  if (MeantAsTorchrun(read) || UnderTorchrun(read)) {
     return {Launcher::Kind::kTorchrun, "torchrun", 0};
   }
   return {};

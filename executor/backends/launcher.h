@@ -16,8 +16,9 @@ struct Launcher {
 
 // From the environment. torchrun where it says so itself (TORCHELASTIC_RUN_ID): it is then the
 // innermost, whatever started it. Else MPI: variables of mpirun (Open MPI, MPICH and its kin), or
-// of a step of srun with several tasks. Else torchrun where RANK and its companions are set. A
-// batch script of Slurm that starts us without srun is no launcher.
+// of a step of srun with several tasks. Else torchrun where its variables are set, also where some
+// are missing (MeantAsTorchrun), so that joining can say which. A batch script of Slurm that starts
+// us without srun is no launcher.
 Launcher FindLauncher(const EnvironmentReader& read);
 
 }  // namespace optimus::executor

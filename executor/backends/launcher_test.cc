@@ -55,6 +55,18 @@ TEST(FindLauncherTest, ABatchScriptOfSlurmIsNone) {
   EXPECT_EQ(Find(With(kBatchScript, kOpenMpi)).name, "mpirun");
 }
 
+// What is missing is said when ranks join, so it is the launcher all the same; what may be set by
+// chance is none, and is nothing to MPI's ranks.
+TEST(FindLauncherTest, TorchrunsVariablesMayBeIncomplete) {
+  const Variables partial = {{"RANK", "0"}, {"WORLD_SIZE", "2"}};
+  ExpectLauncher(Find(partial), Launcher::Kind::kTorchrun, "torchrun", 0);
+  EXPECT_EQ(Find(With(partial, kOpenMpi)).name, "mpirun");
+  EXPECT_EQ(Find(With(partial, kSrun)).name, "srun");
+  EXPECT_EQ(Find({{"RANK", "0"}}).kind, Launcher::Kind::kNone);
+  EXPECT_EQ(Find(With(kBatchScript, {{"WORLD_SIZE", "16"}, {"MASTER_ADDR", "node1"}})).kind,
+            Launcher::Kind::kNone);
+}
+
 // torchrun below srun or mpirun is the launcher; variables that a script derived from MPI's are not
 // torchrun.
 TEST(FindLauncherTest, TheInnermostCounts) {

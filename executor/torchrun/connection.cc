@@ -215,7 +215,7 @@ absl::StatusOr<int> ConnectOnce(const std::string& address, int port) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found);
   if (error != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot find ", name, ": ", gai_strerror(error)));
+    return absl::NotFoundError(absl::StrCat("cannot find ", name, ": ", gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, freeaddrinfo);
   absl::StatusOr<int> result = absl::UnavailableError(absl::StrCat("no address of ", name));

@@ -16,6 +16,7 @@ namespace optimus::executor {
 
 enum class FrameKind : std::uint8_t {
   kHello,      // "rank size job": who connects
+  kAdmitted,   // rank 0 knows it, and waits for others
   kWelcome,    // rank 0 has all ranks
   kRefused,    // why rank 0 does not take it
   kPing,       // asks for rank 0's clock
@@ -75,7 +76,8 @@ class Connection {
 // A listening socket on all addresses of this host (port 0: any), or UNAVAILABLE.
 absl::StatusOr<int> Listen(int port);
 int PortOf(int listening_socket);
-// One attempt to connect: the socket, or UNAVAILABLE with what the system said.
+// One attempt to connect: the socket, NOT_FOUND where no such address is known, or UNAVAILABLE with
+// what the system said.
 absl::StatusOr<int> ConnectOnce(const std::string& address, int port);
 
 }  // namespace optimus::executor

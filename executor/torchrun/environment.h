@@ -24,9 +24,14 @@ EnvironmentReader ProcessEnvironment();
 
 // True where RANK, WORLD_SIZE and MASTER_ADDR are set: a launcher like torchrun started us.
 bool UnderTorchrun(const EnvironmentReader& read);
+// True where somebody meant to: which rank this is (RANK or LOCAL_RANK) is set, and that there are
+// others (WORLD_SIZE over 1, or MASTER_ADDR). Batch scripts set the one, stray variables of a shell
+// the other; neither alone makes a rank.
+bool MeantAsTorchrun(const EnvironmentReader& read);
 
 // RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (or OPTIMUS_PORT) must be set; LOCAL_RANK and
-// LOCAL_WORLD_SIZE as well where there is more than one rank. INVALID_ARGUMENT names the variable.
+// LOCAL_WORLD_SIZE as well where there is more than one rank. INVALID_ARGUMENT names the rank, and
+// all variables that are missing or the first that is wrong.
 absl::StatusOr<TorchrunEnvironment> ReadTorchrunEnvironment(const EnvironmentReader& read);
 
 }  // namespace optimus::executor

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -12,6 +13,7 @@ namespace optimus::executor {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Variables = std::map<std::string, std::string>;
 
 EnvironmentReader Reader(Variables variables) {
@@ -70,8 +72,27 @@ TEST(TorchrunEnvironment, ErrorsNameTheVariable) {
     const auto environment = ReadTorchrunEnvironment(Reader(variables));
     EXPECT_EQ(environment.status().code(), absl::StatusCode::kInvalidArgument) << name;
     EXPECT_THAT(std::string(environment.status().message()),
-                HasSubstr(std::string(name) + " is not set"));
+                HasSubstr(std::string(name) + " is not set, but "));
+    EXPECT_THAT(std::string(environment.status().message()), HasSubstr("; hint: "));
   }
+}
+
+TEST(TorchrunEnvironment, AllThatIsMissingIsNamed) {
+  const auto environment = ReadTorchrunEnvironment(Reader({{"RANK", "1"}, {"WORLD_SIZE", "2"}}));
+  EXPECT_THAT(std::string(environment.status().message()),
+              StartsWith("rank 1: LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT are "
+                         "not set, but RANK and WORLD_SIZE are; hint: "));
+  Variables variables = Complete();
+  variables["MASTER_ADDR"] = "";  // as good as not set
+  EXPECT_THAT(std::string(ReadTorchrunEnvironment(Reader(variables)).status().message()),
+              StartsWith("rank 5: MASTER_ADDR is not set, but RANK, WORLD_SIZE, "));
+}
+
+TEST(TorchrunEnvironment, ARankThatCannotBeIsToldWhy) {
+  Variables variables = Complete();
+  variables["RANK"] = "9";
+  EXPECT_EQ(ReadTorchrunEnvironment(Reader(variables)).status().message(),
+            "rank 9: RANK is '9'; must be a whole number from 0 to 7 by WORLD_SIZE 8");
 }
 
 TEST(TorchrunEnvironment, RefusesNumbersThatCannotBe) {
@@ -98,6 +119,26 @@ TEST(TorchrunEnvironment, IsRecognised) {
     Variables variables = Complete();
     variables.erase(name);
     EXPECT_FALSE(UnderTorchrun(Reader(variables))) << name;
+  }
+}
+
+TEST(TorchrunEnvironment, IsMeantWhereARankIsOneOfSeveral) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"}) {
+    Variables variables = Complete();
+    variables.erase(name);
+    EXPECT_TRUE(MeantAsTorchrun(Reader(variables))) << name;
+  }
+  EXPECT_TRUE(MeantAsTorchrun(Reader({{"RANK", "0"}, {"WORLD_SIZE", "2"}})));
+  EXPECT_TRUE(MeantAsTorchrun(Reader({{"LOCAL_RANK", "0"}, {"MASTER_ADDR", "node0"}})));
+  for (const Variables& variables : std::vector<Variables>{
+           {},
+           {{"RANK", "3"}},
+           {{"WORLD_SIZE", "8"}},
+           {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
+           {{"RANK", "0"}, {"WORLD_SIZE", "many"}},
+           // A batch script, for the ranks that it starts.
+           {{"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}}}) {
+    EXPECT_FALSE(MeantAsTorchrun(Reader(variables)));
   }
 }
 

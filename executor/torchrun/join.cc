@@ -8,6 +8,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -55,6 +56,38 @@ absl::StatusOr<Newcomer> Read(const std::string& hello, const TorchrunEnvironmen
   return Newcomer{rank, parts[3]};
 }
 
+// A wait that ends, and is not silent.
+class Wait {
+ public:
+  explicit Wait(const JoinOptions& options)
+      : options_(options), begin_(absl::Now()), deadline_(begin_ + options.patience) {}
+
+  absl::Time deadline() const { return deadline_; }
+  bool over() const { return absl::Now() > deadline_; }
+  std::string within() const {
+    return absl::StrCat("within ", absl::FormatDuration(options_.patience));
+  }
+
+  // An error ends the wait. `what`: "rank 1 waits for rank 0 at ..."; `loud`: to be said by us.
+  absl::Status Tick(bool loud, absl::FunctionRef<std::string()> what) {
+    if (options_.tick) {
+      const absl::Status status = options_.tick();
+      if (!status.ok()) return {status.code(), absl::StrCat(status.message(), " while ", what())};
+    }
+    if (said_ || !loud || !options_.say || absl::Now() < begin_ + options_.silence)
+      return absl::OkStatus();
+    said_ = true;
+    options_.say(
+        absl::StrCat(what(), " (gives up after ", absl::FormatDuration(options_.patience), ")"));
+    return absl::OkStatus();
+  }
+
+ private:
+  const JoinOptions& options_;
+  const absl::Time begin_, deadline_;
+  bool said_ = false;
+};
+
 class Host {
  public:
   Host(const TorchrunEnvironment& environment, int listening)
@@ -68,9 +101,15 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  absl::StatusOr<Joined> Run(absl::Time deadline) {
+  absl::StatusOr<Joined> Run(const JoinOptions& options) {
+    Wait wait(options);
     while (!Missing().empty()) {
-      if (absl::Now() > deadline) return GiveUp();
+      if (wait.over()) return GiveUp(TooLate(wait));
+      const absl::Status status = wait.Tick(/*loud=*/true, [this] {
+        return absl::StrCat("rank 0 waits for ", ListRanks(Missing()), " of ", environment_.size,
+                            " at port ", environment_.port);
+      });
+      if (!status.ok()) return GiveUp(status);
       Sleep();
       Accept();
       Greet();
@@ -94,17 +133,21 @@ class Host {
     return missing;
   }
 
+  absl::Status TooLate(const Wait& wait) const {
+    return absl::DeadlineExceededError(
+        absl::StrCat(ListRanks(Missing()), " of ", environment_.size, " did not come to rank 0 ",
+                     wait.within(), "; hint: were they started, and do their nodes reach ",
+                     environment_.address, ":", environment_.port, "?"));
+  }
+
   // Those that are there hear why.
-  absl::Status GiveUp() {
-    const std::string why =
-        absl::StrCat(ListRanks(Missing()), " did not come to rank 0 (port ", environment_.port,
-                     "); hint: do all nodes reach ", environment_.address, "?");
+  absl::Status GiveUp(const absl::Status& why) const {
     for (const auto& connection : joined_.connections) {
       if (connection == nullptr) continue;
-      connection->Send(FrameKind::kRefused, why);
+      connection->Send(FrameKind::kRefused, std::string(why.message()));
       connection->Pump();
     }
-    return absl::DeadlineExceededError(absl::StrCat("torchrun: ", why));
+    return why;
   }
 
   void Sleep() {
@@ -142,6 +185,8 @@ class Host {
       if (place == nullptr) {
         stranger->SetLargestFrame(std::size_t{1} << 30);
         place = std::move(stranger);
+        place->Send(FrameKind::kAdmitted, "");
+        place->Pump();
         joined_.hosts[static_cast<std::size_t>(newcomer->rank)] = newcomer->host;
         return;
       }
@@ -168,69 +213,100 @@ class Host {
   std::vector<std::unique_ptr<Connection>> strangers_;
 };
 
-// One attempt. Nothing but a refusal is final: rank 0 may not listen yet.
-struct Attempt {
-  std::unique_ptr<Connection> connection;
-  std::string welcome;
-  absl::Status error;
-  bool final_answer = false;
+class Visitor {
+ public:
+  Visitor(const TorchrunEnvironment& environment, const JoinOptions& options)
+      : environment_(environment), wait_(options) {}
+
+  absl::StatusOr<Joined> Run() {
+    while (true) {
+      const absl::StatusOr<std::string> welcome = Knock();
+      if (welcome.ok()) return Enter(*welcome);
+      // Whoever listens may be about to leave the port to rank 0, which may come later.
+      if (!absl::IsUnavailable(welcome.status())) return welcome.status();
+      if (wait_.over()) return TooLate();
+      trouble_ = std::string(welcome.status().message());
+      OPTIMUS_RETURN_IF_ERROR(Tick());
+      absl::SleepFor(kRetry);
+    }
+  }
+
+ private:
+  std::string Address() const {
+    return absl::StrCat("rank 0 at ", environment_.address, ":", environment_.port);
+  }
+
+  // Once rank 0 knows this rank, it speaks for all that wait.
+  absl::Status Tick() {
+    return wait_.Tick(/*loud=*/!admitted_, [this] {
+      return absl::StrCat("rank ", environment_.rank, " waits for ", Address(), ": ", trouble_);
+    });
+  }
+
+  absl::Status CannotJoin(absl::StatusCode code, absl::string_view why) const {
+    return {code, absl::StrCat("rank ", environment_.rank, " cannot join ", Address(), ": ", why)};
+  }
+
+  absl::Status TooLate() const {
+    return CannotJoin(
+        absl::StatusCode::kDeadlineExceeded,
+        absl::StrCat(trouble_, ", ", wait_.within(),
+                     admitted_ ? "" : "; hint: was rank 0 started, and is MASTER_ADDR its host?"));
+  }
+
+  Joined Enter(const std::string& welcome) {
+    Joined joined;
+    joined.connections.push_back(std::move(connection_));
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(welcome, absl::MaxSplits('\n', 1));
+    joined.hosts = {parts.first};
+    joined.machine_of_rank_0 = parts.second;
+    return joined;
+  }
+
+  // One attempt: rank 0's welcome. UNAVAILABLE: rank 0 may not listen yet; all else is final.
+  absl::StatusOr<std::string> Knock() {
+    admitted_ = false;
+    const absl::StatusOr<int> socket = ConnectOnce(environment_.address, environment_.port);
+    if (absl::IsNotFound(socket.status())) {
+      return CannotJoin(absl::StatusCode::kNotFound,
+                        absl::StrCat(socket.status().message(),
+                                     "; hint: MASTER_ADDR must be a host that this one knows"));
+    }
+    if (!socket.ok()) return socket.status();
+    connection_ = std::make_unique<Connection>(*socket);
+    connection_->Send(FrameKind::kHello, Hello(environment_));
+    trouble_ = "who listens there does not answer";
+    while (!wait_.over()) {
+      connection_->Pump();
+      if (const std::optional<Frame> frame = connection_->Take()) {
+        if (frame->kind == FrameKind::kWelcome) return frame->text;
+        if (frame->kind != FrameKind::kAdmitted) return Refused(frame->text);
+        admitted_ = true;
+        trouble_ = "rank 0 still waits for other ranks";
+        continue;
+      }
+      if (!connection_->open()) {
+        return absl::UnavailableError(admitted_ ? "rank 0 went away"
+                                                : "who listens there is no rank 0 of optimus");
+      }
+      OPTIMUS_RETURN_IF_ERROR(Tick());
+      pollfd ready = {connection_->socket(), POLLIN, 0};
+      poll(&ready, 1, kPollMilliseconds);
+    }
+    return absl::UnavailableError(trouble_);
+  }
+
+  absl::Status Refused(const std::string& why) const {
+    return CannotJoin(absl::StatusCode::kFailedPrecondition, why);
+  }
+
+  const TorchrunEnvironment& environment_;
+  Wait wait_;
+  std::unique_ptr<Connection> connection_;
+  std::string trouble_ = "not tried yet";
+  bool admitted_ = false;
 };
-
-Attempt Knock(const TorchrunEnvironment& environment, absl::Time deadline) {
-  Attempt attempt;
-  const absl::StatusOr<int> socket = ConnectOnce(environment.address, environment.port);
-  if (!socket.ok()) {
-    attempt.error = socket.status();
-    return attempt;
-  }
-  attempt.connection = std::make_unique<Connection>(*socket);
-  attempt.connection->Send(FrameKind::kHello, Hello(environment));
-  attempt.error = absl::UnavailableError("rank 0 still waits for other ranks");
-  while (absl::Now() < deadline) {
-    attempt.connection->Pump();
-    if (const std::optional<Frame> frame = attempt.connection->Take()) {
-      attempt.final_answer = true;
-      attempt.welcome = frame->text;
-      attempt.error = frame->kind == FrameKind::kWelcome
-                          ? absl::OkStatus()
-                          : absl::FailedPreconditionError(frame->text);
-      return attempt;
-    }
-    if (!attempt.connection->open()) {
-      attempt.error = absl::UnavailableError("who listens there is no rank 0 of optimus");
-      return attempt;
-    }
-    pollfd ready = {attempt.connection->socket(), POLLIN, 0};
-    poll(&ready, 1, kPollMilliseconds);
-  }
-  return attempt;
-}
-
-absl::StatusOr<Joined> Visit(const TorchrunEnvironment& environment, absl::Time deadline) {
-  const std::string what =
-      absl::StrCat("torchrun: rank ", environment.rank, " cannot join rank 0 at ",
-                   environment.address, ":", environment.port, ": ");
-  while (true) {
-    Attempt attempt = Knock(environment, deadline);
-    if (attempt.error.ok()) {
-      Joined joined;
-      joined.connections.resize(1);
-      joined.connections[0] = std::move(attempt.connection);
-      const std::pair<std::string, std::string> parts =
-          absl::StrSplit(attempt.welcome, absl::MaxSplits('\n', 1));
-      joined.hosts = {parts.first};
-      joined.machine_of_rank_0 = parts.second;
-      return joined;
-    }
-    if (attempt.final_answer) {
-      return absl::FailedPreconditionError(absl::StrCat(what, attempt.error.message()));
-    }
-    if (absl::Now() + kRetry > deadline) {
-      return absl::DeadlineExceededError(absl::StrCat(what, attempt.error.message()));
-    }
-    absl::SleepFor(kRetry);
-  }
-}
 
 }  // namespace
 
@@ -242,12 +318,12 @@ std::string ThisMachine() {
 }
 
 std::string ListRanks(const std::vector<int>& ranks) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankNumbers(ranks));
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankRanges(ranks));
 }
 
-absl::StatusOr<Joined> JoinRanks(const TorchrunEnvironment& environment, absl::Duration patience) {
-  const absl::Time deadline = absl::Now() + patience;
-  if (environment.rank != 0) return Visit(environment, deadline);
+absl::StatusOr<Joined> JoinRanks(const TorchrunEnvironment& environment,
+                                 const JoinOptions& options) {
+  if (environment.rank != 0) return Visitor(environment, options).Run();
   if (environment.size == 1) {
     Joined alone;
     alone.connections.resize(1);
@@ -257,10 +333,10 @@ absl::StatusOr<Joined> JoinRanks(const TorchrunEnvironment& environment, absl::D
   const absl::StatusOr<int> listening = Listen(environment.port);
   if (!listening.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("torchrun: rank 0: ", listening.status().message(),
-                     "; hint: set OPTIMUS_PORT to a free port on every rank"));
+        absl::StrCat("rank 0: ", listening.status().message(),
+                     "; hint: set OPTIMUS_PORT to a free port, the same on every rank"));
   }
-  return Host(environment, *listening).Run(deadline);
+  return Host(environment, *listening).Run(options);
 }
 
 }  // namespace optimus::executor

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "executor/torchrun/connection.h"
 #include "executor/torchrun/environment.h"
+#include "executor/torchrun/join_options.h"
 
 namespace optimus::executor {
 
@@ -24,9 +24,13 @@ struct Joined {
 // Differs between machines, and between boots of one: ranks that agree share a clock.
 std::string ThisMachine();
 
-absl::StatusOr<Joined> JoinRanks(const TorchrunEnvironment& environment, absl::Duration patience);
+// Errors name this rank, the address and, at rank 0, the ranks that did not come: DEADLINE_EXCEEDED
+// after options.patience; UNAVAILABLE: the port is taken; NOT_FOUND: no such address; what
+// options.tick gave; FAILED_PRECONDITION: rank 0 refused this rank, or ended itself.
+absl::StatusOr<Joined> JoinRanks(const TorchrunEnvironment& environment,
+                                 const JoinOptions& options);
 
-// "ranks 1, 4 and 12 more": few enough to read.
+// "ranks 1, 4-9".
 std::string ListRanks(const std::vector<int>& ranks);
 
 }  // namespace optimus::executor

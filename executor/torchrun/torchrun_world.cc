@@ -39,8 +39,11 @@ std::pair<int, std::string> SplitNumber(const std::string& text) {
 
 class TorchrunWorld : public World {
  public:
-  TorchrunWorld(TorchrunEnvironment environment, Joined joined, absl::Duration patience)
-      : environment_(std::move(environment)), joined_(std::move(joined)), patience_(patience) {
+  TorchrunWorld(TorchrunEnvironment environment, Joined joined, const JoinOptions& options)
+      : environment_(std::move(environment)),
+        joined_(std::move(joined)),
+        patience_(options.patience),
+        tick_(options.tick) {
     const auto size = static_cast<std::size_t>(environment_.size);
     barriers_.resize(size);
     gathered_.resize(size);
@@ -184,6 +187,7 @@ void TorchrunWorld::Handle(int from, Frame frame) {
     case FrameKind::kAbort:
       PassOnAbort(from, frame.text);
     case FrameKind::kHello:
+    case FrameKind::kAdmitted:
     case FrameKind::kWelcome:
     case FrameKind::kRefused:
       return;  // belong to joining
@@ -358,9 +362,9 @@ absl::Status TorchrunWorld::CompareClocks() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<World>> JoinTorchrunWorld(const TorchrunEnvironment& environment,
-                                                         absl::Duration patience) {
-  OPTIMUS_ASSIGN_OR_RETURN(Joined joined, JoinRanks(environment, patience));
-  auto world = std::make_unique<TorchrunWorld>(environment, std::move(joined), patience);
+                                                         const JoinOptions& options) {
+  OPTIMUS_ASSIGN_OR_RETURN(Joined joined, JoinRanks(environment, options));
+  auto world = std::make_unique<TorchrunWorld>(environment, std::move(joined), options);
   OPTIMUS_RETURN_IF_ERROR(world->CompareClocks());
   return world;
 }

@@ -5,15 +5,14 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "executor/runtime/world.h"
 #include "executor/torchrun/environment.h"
+#include "executor/torchrun/join_options.h"
 
 namespace optimus::executor {
 
-// Called once by every rank; returns when all are there. UNAVAILABLE or DEADLINE_EXCEEDED name the
-// address and the ranks that did not come within `patience`.
+// Called once by every rank; returns when all are there. Errors as of JoinRanks (join.h).
 absl::StatusOr<std::unique_ptr<World>> JoinTorchrunWorld(const TorchrunEnvironment& environment,
-                                                         absl::Duration patience);
+                                                         const JoinOptions& options);
 
 }  // namespace optimus::executor

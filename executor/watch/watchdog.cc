@@ -36,18 +36,17 @@ sigset_t TerminationSignals() {
   return signals;
 }
 
-// True if one has come since the last call.
-bool TakeTerminationSignal() {
-  const sigset_t signals = TerminationSignals();
-  const timespec now{0, 0};
-  return sigtimedwait(&signals, nullptr, &now) > 0;
-}
-
 }  // namespace
 
 void HoldTerminationSignals() {
   const sigset_t signals = TerminationSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+bool TakeTerminationSignal() {
+  const sigset_t signals = TerminationSignals();
+  const timespec now{0, 0};
+  return sigtimedwait(&signals, nullptr, &now) > 0;
 }
 
 class Watchdog::Impl {

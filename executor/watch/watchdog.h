@@ -23,6 +23,8 @@ namespace optimus::executor {
 // Called first thing in a process that may be a rank, before any thread: SIGTERM from a launcher is
 // to be read by the watchdog, not to end us unheard.
 void HoldTerminationSignals();
+// True if one has come since the last call: for waits before there is a watchdog.
+bool TakeTerminationSignal();
 
 class Watchdog {
  public:

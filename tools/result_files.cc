@@ -3,13 +3,12 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/files.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
 #include "schedule/ir/serialize.h"
+#include "tools/input_files.h"
 #include "tools/out_of_memory.h"
 #include "tools/report_json.h"
 #include "tools/report_text.h"
@@ -58,28 +57,13 @@ std::vector<NamedFile> Outputs(const SimulateFlags& flags,
   return files;
 }
 
-// A file of the zoo where `name` is no path.
-void AddInput(const std::string& origin, const std::string& name, const char* zoo,
-              std::vector<NamedFile>& inputs) {
-  if (name.empty()) return;
-  const bool is_path = absl::StrContains(name, "/") || absl::EndsWith(name, ".textproto") ||
-                       absl::EndsWith(name, ".json");
-  inputs.push_back(
-      {origin, is_path ? name : absl::StrCat(DataDir(), "/", zoo, "/zoo/", name, ".textproto")});
-}
-
 std::vector<NamedFile> Inputs(const SimulateFlags& flags,
                               const std::vector<Simulation>& simulations) {
   std::vector<NamedFile> inputs;
-  AddInput("--profile", flags.profile, "hw_profiles", inputs);
+  AddProfileFile("--profile", flags.profile, inputs);
   for (const Simulation& simulation : simulations) {
-    inputs.push_back({"FILE", simulation.path()});
-    const step::Experiment& experiment = simulation.step().experiment;
-    AddInput("llm", experiment.llm(), "models", inputs);
-    AddInput("hardware.profile", experiment.hardware().profile(), "hw_profiles", inputs);
-    for (const step::Encoder& encoder : experiment.encoders()) {
-      AddInput("encoder's model", encoder.model(), "models", inputs);
-    }
+    const std::vector<NamedFile> read = InputFiles(simulation.path(), simulation.step().experiment);
+    inputs.insert(inputs.end(), read.begin(), read.end());
   }
   return inputs;
 }

@@ -1,5 +1,8 @@
 #include "executor/runtime/current.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "executor/runtime/rank_numbers.h"
@@ -84,23 +87,37 @@ std::string CurrentOperations::Doing(std::uint32_t operation) const {
           ir::RanksOf(schedule_, ir::MembersOf(schedule_, group, place.stage, place.d, place.t))));
 }
 
-std::string CurrentOperations::Describe() const {
-  std::vector<std::string> lines;
-  for (const StreamState& state : States()) {
-    std::string line = absl::StrCat(ir::ToString(state.stream), ": ", Name(state.operation), " ");
-    if (state.begun) {
-      line += Doing(state.operation);
-    } else if (state.waits_for.empty()) {
-      line += "is about to begin";
-    } else {
-      absl::StrAppend(&line, "waits for ", Name(state.waits_for.front()));
-      if (state.waits_for.size() > 1) {
-        absl::StrAppend(&line, " and ", state.waits_for.size() - 1, " more");
-      }
-    }
-    lines.push_back(std::move(line));
+std::string CurrentOperations::Line(const StreamState& state) const {
+  std::string line = absl::StrCat(ir::ToString(state.stream), ": ", Name(state.operation), " ");
+  if (state.begun) return line + Doing(state.operation);
+  if (state.waits_for.empty()) return line + "is about to begin";
+  absl::StrAppend(&line, "waits for ", Name(state.waits_for.front()));
+  if (state.waits_for.size() > 1) {
+    absl::StrAppend(&line, " and ", state.waits_for.size() - 1, " more");
   }
-  if (lines.empty()) return "";
+  return line;
+}
+
+// What a stream waits for within the rank is in the end something that has begun on another one,
+// which is shown; so the waiting ones, except for compute's, are left out where they are many.
+std::string CurrentOperations::Describe() const {
+  constexpr std::ptrdiff_t kShown = 3;
+  const std::vector<StreamState> states = States();
+  if (states.empty()) return "";
+  const auto tells = [](const StreamState& state) {
+    return state.begun || state.waits_for.empty() || state.stream == ir::Stream::kCompute;
+  };
+  std::ptrdiff_t room = kShown - std::count_if(states.begin(), states.end(), tells);
+  int left_out = 0;
+  std::vector<std::string> lines;
+  for (const StreamState& state : states) {
+    if (tells(state) || room-- > 0) {
+      lines.push_back(Line(state));
+    } else {
+      ++left_out;
+    }
+  }
+  if (left_out > 0) lines.push_back(absl::StrCat(left_out, " more wait for these"));
   return absl::StrCat("step ", step_, ": ", absl::StrJoin(lines, "; "));
 }
 

@@ -29,6 +29,7 @@ class CurrentOperations {
   const ir::Program& program() const { return schedule_.programs[plan_.place.program]; }
   std::string Name(std::uint32_t operation) const;
   std::string Doing(std::uint32_t operation) const;
+  std::string Line(const StreamState& state) const;
   void Advance() const;
 
   const ir::Schedule& schedule_;

@@ -12,21 +12,20 @@ std::string RankNumbers(const std::vector<std::int32_t>& ranks) {
   return absl::StrCat(absl::StrJoin(first, ", "), " and ", ranks.size() - kListed, " more");
 }
 
-std::string RankRanges(const std::vector<std::int32_t>& ranks) {
-  constexpr std::size_t kPieces = 8;
-  std::vector<std::string> pieces;
+std::string RankRanges(const std::vector<std::int32_t>& ranks, std::size_t pieces) {
+  std::vector<std::string> listed;
   std::size_t at = 0;
-  while (at < ranks.size() && pieces.size() < kPieces) {
+  while (at < ranks.size() && listed.size() < pieces) {
     std::size_t end = at + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
     if (end - at < 3) {
-      pieces.push_back(absl::StrCat(ranks[at++]));
+      listed.push_back(absl::StrCat(ranks[at++]));
       continue;
     }
-    pieces.push_back(absl::StrCat(ranks[at], "-", ranks[end - 1]));
+    listed.push_back(absl::StrCat(ranks[at], "-", ranks[end - 1]));
     at = end;
   }
-  return absl::StrCat(absl::StrJoin(pieces, ", "),
+  return absl::StrCat(absl::StrJoin(listed, ", "),
                       at < ranks.size() ? absl::StrCat(" and ", ranks.size() - at, " more") : "");
 }
 

@@ -286,6 +286,45 @@ TEST(RuntimeTest, SaysWhoIsInACollectiveThatNobodyElseReaches) {
             "receive edge from stage 0 (operation 0)");
 }
 
+// Stage 1 waits for a message on all its streams; what has begun, and compute, are always shown.
+TEST(RuntimeTest, OfManyStreamsThatWaitSomeAreCounted) {
+  ir::testing::ScheduleBuilder builder({1, 2, 1});
+  const std::int32_t group = builder.AddGroup("tp", false, false, true);
+  const std::int32_t work = builder.AddCollectiveWork(CollectiveKind::kAllReduce, 8, group);
+  const std::int32_t edge = builder.AddTransfer("edge", 8, 0);
+  const ir::Tag tag = ir::testing::MakeTag(-1, 0, 0, Phase::kForward);
+  const std::uint32_t got = builder.AddReceive(1, ir::Stream::kForwardReceive, 0, 0, edge);
+  const std::uint32_t kernel = builder.AddKernel(1, tag, 10, {got});
+  builder.AddCollective(1, ir::Stream::kTensorParallel, tag, work, {kernel});
+  builder.AddSend(1, ir::Stream::kBackwardSend, 0, 1, edge, {kernel});
+  builder.AddCollective(1, ir::Stream::kDataParallel, tag, work, {got});
+  builder.AddSend(0, ir::Stream::kForwardSend, 1, 0, edge);
+  builder.AddReceive(0, ir::Stream::kBackwardReceive, 1, 1, edge);
+  const ir::Schedule schedule = builder.Take();
+  Cluster cluster(2);
+  cluster.faults.retag = [](int from, std::int32_t message) { return from == 0 ? -1 : message; };
+  std::string said;
+  OnAllRanks(cluster, [&](FakeRank& its) {
+    absl::StatusOr<std::unique_ptr<Runtime>> runtime =
+        Runtime::Create(schedule, its.world, its.device, its.ranks, nullptr);
+    if (!runtime.ok()) return runtime.status();
+    return (*runtime)
+        ->Step(0,
+               [&] {
+                 const std::string text = (*runtime)->DescribeCurrent();
+                 if (its.world.rank() == 1) said = text;
+                 return absl::DeadlineExceededError("seen enough");
+               })
+        .status();
+  });
+  EXPECT_EQ(said,
+            "step 0: compute: layer 0 micro-batch 0 forward work10 (operation 1) waits for forward "
+            "receive edge from stage 0 (operation 0); tensor_parallel: layer 0 micro-batch 0 "
+            "forward all_reduce (operation 2) waits for layer 0 micro-batch 0 forward work10 "
+            "(operation 1); forward_receive: forward receive edge from stage 0 (operation 0) waits "
+            "for rank 0; 2 more wait for these");
+}
+
 // A dependency that is issued after what waits for it.
 TEST(RuntimeTest, AnOperationMayWaitForALaterOne) {
   ir::testing::ScheduleBuilder builder({1, 1, 2});

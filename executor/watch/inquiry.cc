@@ -1,5 +1,8 @@
 #include "executor/watch/inquiry.h"
 
+#include <cstddef>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -63,27 +66,29 @@ void Inquiry::AskOthers(absl::Duration patience, const std::function<void()>& po
   if (asked) WaitForAnswers(patience, poll);
 }
 
-std::string Inquiry::Line(int rank, const std::string& text) const {
-  return absl::StrCat("rank ", rank, " (", neighbours_.host(rank), "): ", text);
+RankText Inquiry::Of(int rank, std::string text) const {
+  return {rank, neighbours_.host(rank), std::move(text)};
 }
 
 std::vector<std::string> Inquiry::AllLines() {
-  std::vector<std::string> lines;
+  std::vector<RankText> texts;
+  texts.reserve(static_cast<std::size_t>(neighbours_.size()));
   for (int rank = 0; rank < neighbours_.size(); ++rank) {
     if (neighbours_.IsLocal(rank)) {
-      lines.push_back(Line(rank, TextOf(rank)));
+      texts.push_back(Of(rank, TextOf(rank)));
     } else {
       const auto answer = answers_.find(rank);
-      lines.push_back(Line(rank, answer == answers_.end() ? "no answer" : answer->second));
+      texts.push_back(Of(rank, answer == answers_.end() ? "no answer" : answer->second));
     }
   }
-  return lines;
+  return ReportLines(texts);
 }
 
 std::vector<std::string> Inquiry::LocalLines() {
-  std::vector<std::string> lines;
-  for (const int rank : neighbours_.local_ranks()) lines.push_back(Line(rank, TextOf(rank)));
-  return lines;
+  std::vector<RankText> texts;
+  texts.reserve(neighbours_.local_ranks().size());
+  for (const int rank : neighbours_.local_ranks()) texts.push_back(Of(rank, TextOf(rank)));
+  return ReportLines(texts);
 }
 
 }  // namespace optimus::executor

@@ -10,6 +10,7 @@
 #include "executor/runtime/world.h"
 #include "executor/watch/neighbours.h"
 #include "executor/watch/notes.h"
+#include "executor/watch/report.h"
 
 namespace optimus::executor {
 
@@ -27,7 +28,7 @@ class Inquiry {
   // `poll` is called meanwhile and passes notes to Handle. Waits as long as `patience` for each of
   // the two.
   void AskOthers(absl::Duration patience, const std::function<void()>& poll);
-  // "rank 3 (host): TEXT", by rank, of all or of this node; after AskOthers.
+  // ReportLines of all ranks, or of this node's; after AskOthers.
   std::vector<std::string> AllLines();
   std::vector<std::string> LocalLines();
 
@@ -36,7 +37,7 @@ class Inquiry {
   // A rank of the same node that has answered, else -1.
   int WhoKnows(int rank) const;
   void WaitForAnswers(absl::Duration patience, const std::function<void()>& poll) const;
-  std::string Line(int rank, const std::string& text) const;
+  RankText Of(int rank, std::string text) const;
 
   World& world_;
   Neighbours& neighbours_;

@@ -1,5 +1,7 @@
 #include "executor/watch/watchdog.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "executor/watch/inquiry.h"
 #include "executor/watch/neighbours.h"
 #include "executor/watch/notes.h"
+#include "executor/watch/report.h"
 
 namespace optimus::executor {
 namespace {
@@ -82,6 +85,7 @@ class Watchdog::Impl {
   absl::Status OnHang();
   absl::Status ReportDeath(const std::vector<int>& dead);
   absl::Status ReportHang();
+  std::string Hint() const;
   absl::Status Spoken(absl::StatusCode code, const std::string& report);
   // Gives the speaker (-1: somebody on another node) time to speak, and ends without a word.
   absl::Status Silent(absl::StatusCode code, int speaker);
@@ -267,12 +271,18 @@ absl::Status Watchdog::Impl::OnHang() {
   return ReportHang();
 }
 
+std::string Watchdog::Impl::Hint() const {
+  return SlownessHint(static_cast<int>(neighbours_->local_ranks().size()),
+                      static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 absl::Status Watchdog::Impl::ReportHang() {
   neighbours_->SetState(RankState::kReporting);
   inquiry_.AskOthers(kAnswerPatience, [this] { ReadNotes(); });
-  return Spoken(absl::StatusCode::kDeadlineExceeded,
-                absl::StrCat("no operation has ended for ", absl::FormatDuration(timeout_),
-                             "; every rank is at:\n", absl::StrJoin(inquiry_.AllLines(), "\n")));
+  return Spoken(
+      absl::StatusCode::kDeadlineExceeded,
+      absl::StrCat("no operation has ended for ", absl::FormatDuration(timeout_), "; ", Hint(),
+                   "; every rank is at:\n", absl::StrJoin(inquiry_.AllLines(), "\n")));
 }
 
 absl::Status Watchdog::Impl::Spoken(absl::StatusCode code, const std::string& report) {

@@ -45,7 +45,7 @@ class Watchdog {
   // About every 50 ms, by the thread that waits. DEADLINE_EXCEEDED (hang), ABORTED (a rank died) or
   // CANCELLED (asked to stop) with the whole report, at the rank that has to print it; with an
   // empty message at ranks that only have to end, which is given some seconds later, so that the
-  // report is out before World::Abort ends all. A hang's report has a line for every rank. Time
+  // report is out before World::Abort ends all. A hang's report names every rank (report.h). Time
   // that passes without Tick (a stopped process) does not count as hanging.
   absl::Status Tick();
 

@@ -88,8 +88,11 @@ TEST(WatchdogTest, AHangIsReportedByRankZeroWithEveryRank) {
   for (auto& hang : ranks.state().hang) hang = true;
   const absl::Status report = ranks.ResultOf(0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(report));
-  EXPECT_EQ(Text(report),
-            "no operation has ended for 500ms; every rank is at:\n"
+  EXPECT_THAT(Text(report),
+              StartsWith("no operation has ended for 500ms; hint: raise --timeout if an operation "
+                         "can take that long"));
+  EXPECT_EQ(Text(report).substr(Text(report).find("; every rank")),
+            "; every rank is at:\n"
             "rank 0 (node0): step 3: compute: operation 0\n"
             "rank 1 (node0): step 3: compute: operation 10\n"
             "rank 2 (node1): step 3: compute: operation 20\n"
@@ -98,6 +101,25 @@ TEST(WatchdogTest, AHangIsReportedByRankZeroWithEveryRank) {
     EXPECT_FALSE(ranks.ResultOf(rank).ok());
     EXPECT_EQ(Text(ranks.ResultOf(rank)), "") << rank;
   }
+}
+
+TEST(WatchdogTest, RanksThatHangAtTheSameAreReportedTogether) {
+  ForkedRanks ranks(4, 4, [](SharedWorld& world, SharedState& state) -> absl::Status {
+    OPTIMUS_ASSIGN_OR_RETURN(const std::unique_ptr<Watchdog> watchdog,
+                             Watchdog::Create(world, absl::Milliseconds(500)));
+    const std::string at =
+        world.rank() == 0 ? "compute: fc1 runs" : absl::StrCat("waits for rank ", world.rank() - 1);
+    watchdog->Follow(
+        "step 3", [&at] { return at; }, [] { return 0; });
+    state.ready[world.rank()] = true;
+    while (true) {
+      OPTIMUS_RETURN_IF_ERROR(watchdog->Tick());
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+  });
+  EXPECT_THAT(Text(ranks.ResultOf(0)),
+              HasSubstr("; every rank is at:\nrank 0 (node0): step 3: compute: fc1 runs\n"
+                        "ranks 1-3 (node0): step 3: waits for ranks 0-2"));
 }
 
 // Rank 0 is outside the hang, and on another node.

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "base/status_macros.h"
 #include "executor/runtime/testing.h"
 #include "schedule/ir/testing.h"
@@ -304,18 +305,19 @@ TEST(RuntimeTest, OfManyStreamsThatWaitSomeAreCounted) {
   Cluster cluster(2);
   cluster.faults.retag = [](int from, std::int32_t message) { return from == 0 ? -1 : message; };
   std::string said;
+  std::atomic<bool> begun = false;  // the receive that never ends
   OnAllRanks(cluster, [&](FakeRank& its) {
     absl::StatusOr<std::unique_ptr<Runtime>> runtime =
         Runtime::Create(schedule, its.world, its.device, its.ranks, nullptr);
     if (!runtime.ok()) return runtime.status();
-    return (*runtime)
-        ->Step(0,
-               [&] {
-                 const std::string text = (*runtime)->DescribeCurrent();
-                 if (its.world.rank() == 1) said = text;
-                 return absl::DeadlineExceededError("seen enough");
-               })
-        .status();
+    auto look = [&] {
+      if (its.world.rank() == 1) {
+        said = (*runtime)->DescribeCurrent();
+        begun = absl::StrContains(said, "waits for rank 0");
+      }
+      return begun ? absl::DeadlineExceededError("seen enough") : absl::OkStatus();
+    };
+    return (*runtime)->Step(0, look).status();
   });
   EXPECT_EQ(said,
             "step 0: compute: layer 0 micro-batch 0 forward work10 (operation 1) waits for forward "

@@ -36,18 +36,26 @@ struct TransferMeasurement {
   std::vector<TransferPoint> points;     // by bytes, ascending
 };
 
+// How often each factor was measured. 0: not at all, and the factor is 1.
+struct InterferenceRepetitions {
+  int kernel_under_nvlink = 0;
+  int kernel_under_nic = 0;
+  int collective_under_kernel = 0;
+};
+
 struct HardwareMeasurements {
   std::string backend;  // "cpu", "cuda"
   std::string device;   // Device::Description
   std::string host;
   std::string date;  // YYYY-MM-DD
+  int ranks = 1;     // that measured together
   int ranks_per_node = 1;
   Bytes memory;  // of one rank
   std::vector<KernelMeasurement> kernels;
   std::vector<TransferMeasurement> transfers;
   MeasuredTime launch;        // of a kernel without work
   Interference interference;  // factors, at least 1
-  int interference_repetitions = 0;
+  InterferenceRepetitions interference_repetitions;
 };
 
 }  // namespace optimus

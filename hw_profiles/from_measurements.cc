@@ -82,7 +82,8 @@ class Maker {
                       Number& number);
   void FillLink(const std::string& name, LinkScope scope, Link& link);
   void FillInterference();
-  void FillFactor(const std::string& field, LinkScope scope, double factor, Number& number);
+  void FillRow(const std::string& name, const FittedRow& row, RingCost& cost);
+  void FillFactor(const std::string& field, double factor, int repetitions, Number& number);
 
   const HardwareMeasurements& measured_;
   HardwareProfile& profile_;
@@ -105,8 +106,12 @@ KernelSamples Maker::Collect(MeasuredKernel::Kind kind) const {
 }
 
 void Maker::FillNode() {
-  Set(*profile_.mutable_gpus_per_node(), "gpus_per_node", measured_.ranks_per_node,
-      "ranks on one node");
+  if (measured_.ranks > 1) {
+    Set(*profile_.mutable_gpus_per_node(), "gpus_per_node", measured_.ranks_per_node,
+        "ranks on one node");
+  } else {
+    from_base_.emplace_back("gpus_per_node");
+  }
   if (measured_.memory > Bytes(0)) {
     Set(*profile_.mutable_gpu()->mutable_memory_capacity_gib(), "memory_capacity_gib",
         ToGib(measured_.memory), "memory for one rank");
@@ -128,7 +133,8 @@ void Maker::FillLaunch() {
 void Maker::FillHbm() {
   const KernelSamples kernels = Collect(MeasuredKernel::MEMORY_BOUND);
   if (kernels.samples.empty()) {
-    from_base_.emplace_back("gpu.hbm_bandwidth_tb_per_s and hbm_efficiency");
+    from_base_.emplace_back("gpu.hbm_bandwidth_tb_per_s");
+    from_base_.emplace_back("gpu.hbm_efficiency");
     return;
   }
   const double rate = kernels.FittedRate(launch_s());
@@ -186,9 +192,13 @@ void Maker::FillLink(const std::string& name, LinkScope scope, Link& link) {
   }
   std::int32_t repetitions = fitted.rows.front().repetitions;
   for (const FittedRow& row : fitted.rows) repetitions = std::min(repetitions, row.repetitions);
-  Set(*link.mutable_bandwidth_gb_per_s(), "bandwidth_gb_per_s", fitted.bandwidth_gb_per_s,
-      absl::StrCat(MedianOf(repetitions), "; rate of ", fitted.fastest,
-                   ", the fastest kind of transfer"));
+  if (fitted.fastest.empty()) {
+    from_base_.push_back(absl::StrCat(name, ".bandwidth_gb_per_s"));
+  } else {
+    Set(*link.mutable_bandwidth_gb_per_s(), "bandwidth_gb_per_s", fitted.bandwidth_gb_per_s,
+        absl::StrCat(MedianOf(repetitions), "; rate of ", fitted.fastest,
+                     ", the fastest kind of transfer"));
+  }
   const auto* descriptor = Link::descriptor();
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const auto* field = descriptor->field(i);
@@ -199,24 +209,29 @@ void Maker::FillLink(const std::string& name, LinkScope scope, Link& link) {
       from_base_.push_back(absl::StrCat(name, ".", field->name()));
       continue;
     }
-    auto& cost = static_cast<RingCost&>(*link.GetReflection()->MutableMessage(&link, field));
-    const std::string how = absl::StrCat(MedianOf(row->repetitions), "; least squares over ",
-                                         row->points, row->points == 1 ? " point" : " points");
-    Set(*cost.mutable_efficiency(), "efficiency", row->efficiency, how);
-    Set(*cost.mutable_latency_us(), "latency_us", row->latency_us, how);
+    FillRow(absl::StrCat(name, ".", field->name()), *row,
+            static_cast<RingCost&>(*link.GetReflection()->MutableMessage(&link, field)));
   }
   // Whatever algorithm was used inside a node is in the measured times.
   if (scope == LinkScope::kNvlink) profile_.clear_nvls();
 }
 
-void Maker::FillFactor(const std::string& field, LinkScope scope, double factor, Number& number) {
-  const auto& transfers = measured_.transfers;
-  const bool measured =
-      measured_.interference_repetitions > 0 &&
-      std::any_of(transfers.begin(), transfers.end(),
-                  [&](const TransferMeasurement& t) { return !t.send && t.scope == scope; });
-  if (measured) {
-    Set(number, field, factor, MedianOf(measured_.interference_repetitions));
+void Maker::FillRow(const std::string& name, const FittedRow& row, RingCost& cost) {
+  const std::string median = MedianOf(row.repetitions);
+  if (row.one_size) {
+    from_base_.push_back(absl::StrCat(name, ".efficiency"));
+    Set(*cost.mutable_latency_us(), "latency_us", row.latency_us,
+        absl::StrCat(median, "; of one size, less its bytes at the bandwidth and efficiency here"));
+    return;
+  }
+  const std::string how = absl::StrCat(median, "; least squares over ", row.points, " points");
+  Set(*cost.mutable_efficiency(), "efficiency", row.efficiency, how);
+  Set(*cost.mutable_latency_us(), "latency_us", row.latency_us, how);
+}
+
+void Maker::FillFactor(const std::string& field, double factor, int repetitions, Number& number) {
+  if (repetitions > 0) {
+    Set(number, field, factor, MedianOf(repetitions));
   } else {
     from_base_.push_back(absl::StrCat("interference.", field));
   }
@@ -225,11 +240,13 @@ void Maker::FillFactor(const std::string& field, LinkScope scope, double factor,
 void Maker::FillInterference() {
   const Interference& factors = measured_.interference;
   Overlap overlap = profile_.interference();
-  FillFactor("kernel_under_nvlink_factor", LinkScope::kNvlink, factors.kernel_under_nvlink,
-             *overlap.mutable_kernel_under_nvlink_factor());
-  FillFactor("kernel_under_nic_factor", LinkScope::kNic, factors.kernel_under_nic,
+  const InterferenceRepetitions& repetitions = measured_.interference_repetitions;
+  FillFactor("kernel_under_nvlink_factor", factors.kernel_under_nvlink,
+             repetitions.kernel_under_nvlink, *overlap.mutable_kernel_under_nvlink_factor());
+  FillFactor("kernel_under_nic_factor", factors.kernel_under_nic, repetitions.kernel_under_nic,
              *overlap.mutable_kernel_under_nic_factor());
-  FillFactor("collective_under_kernel_factor", LinkScope::kNvlink, factors.collective_under_kernel,
+  FillFactor("collective_under_kernel_factor", factors.collective_under_kernel,
+             repetitions.collective_under_kernel,
              *overlap.mutable_collective_under_kernel_factor());
   // What neither the measurements nor the base have stays absent.
   if (!overlap.kernel_under_nvlink_factor().has_value()) overlap.clear_kernel_under_nvlink_factor();
@@ -244,7 +261,8 @@ void Maker::FillInterference() {
 
 absl::StatusOr<HardwareProfile> MakeProfile(const std::string& name,
                                             const HardwareMeasurements& measured,
-                                            const HardwareProfile& base) {
+                                            const HardwareProfile& base,
+                                            std::vector<std::string>* not_measured) {
   HardwareProfile profile = base;
   profile.set_name(name);
   OPTIMUS_RETURN_IF_ERROR(FillMeasuredTables(measured, profile));
@@ -256,6 +274,7 @@ absl::StatusOr<HardwareProfile> MakeProfile(const std::string& name,
                                        measured.transfers.size(), " transfers. Not measured, from ",
                                        base.name(), ": ", absl::StrJoin(maker.from_base(), ", ")));
   OPTIMUS_RETURN_IF_ERROR(ValidateProfile(profile));
+  if (not_measured != nullptr) *not_measured = maker.from_base();
   return profile;
 }
 

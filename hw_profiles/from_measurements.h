@@ -2,6 +2,7 @@
 // A hardware profile made of measurements.
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/measurement.h"
@@ -14,14 +15,19 @@ namespace optimus::hw {
 //   peak: the best FLOP rate of any GEMM or attention core; efficiencies: the fitted rate of all of
 //   a kind, launch apart, over the peak. HBM alike, from memory-bound kernels.
 //   Links: latency and rate of each kind of transfer, all its groups together; the bandwidth is the
-//   rate of the fastest kind. NVLink SHARP is dropped where transfers inside a node were measured.
-//   Interference: what was measured, from 1 to 10; a factor of a link without collectives is not.
+//   rate of the fastest kind. One size alone says nothing about rates: of it only the latency is
+//   taken. NVLink SHARP is dropped where transfers inside a node were measured.
+//   Interference: what was measured, from 1 to 10.
+//   Ranks a node: those that were started on one; a rank alone says nothing about its node.
 // Numbers are clamped to what ValidateProfile allows. Origin MEASURED, source "cpu on DEVICE, HOST:
 // median of N; ...", N the fewest repetitions of any. What was not measured (always:
-// optimizer_step_ms) is taken from `base`, origin and source kept, and the description lists it.
-// The result passes ValidateProfile, or it is INVALID_ARGUMENT, naming the measurement or field.
+// optimizer_step_ms) is taken from `base`, origin and source kept; the description lists it, and
+// `not_measured`, unless null, gets it: "gpu.optimizer_step_ms", a whole link ("nic"), a kind of
+// transfer ("nvlink.broadcast") or a number of it ("nvlink.all_reduce.efficiency"). The result
+// passes ValidateProfile, or it is INVALID_ARGUMENT, naming the measurement or field.
 absl::StatusOr<HardwareProfile> MakeProfile(const std::string& name,
                                             const HardwareMeasurements& measured,
-                                            const HardwareProfile& base);
+                                            const HardwareProfile& base,
+                                            std::vector<std::string>* not_measured = nullptr);
 
 }  // namespace optimus::hw

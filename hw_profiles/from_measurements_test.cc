@@ -17,7 +17,10 @@ namespace optimus::hw {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -60,11 +63,12 @@ class Bench {
     result_.device = "Some CPU, 1 core";
     result_.host = "node7";
     result_.date = "2026-03-04";
+    result_.ranks = 8;
     result_.ranks_per_node = 4;
     result_.memory = Bytes(std::int64_t{3} << 29);
     result_.launch = Time(FromSeconds(50e-6));
     result_.interference = {1.25, 1.5, 1.75};
-    result_.interference_repetitions = 6;
+    result_.interference_repetitions = {6, 6, 6};
   }
   void AddKernels() {
     for (std::int64_t n = 64; n <= 2048; n *= 2) {
@@ -232,24 +236,35 @@ TEST(MakeProfile, WhatWasNotMeasuredIsTheBases) {
   HardwareMeasurements nothing;
   nothing.backend = "cpu";
   nothing.date = "2026";
-  HardwareProfile profile = Made(nothing);
+  std::vector<std::string> not_measured;
+  absl::StatusOr<HardwareProfile> made = MakeProfile("mine", nothing, Base(), &not_measured);
+  ASSERT_TRUE(made.ok()) << made.status();
+  HardwareProfile profile = *std::move(made);
+  // A rank alone: how many its node has is not known.
+  EXPECT_THAT(
+      not_measured,
+      ElementsAre("gpus_per_node", "gpu.memory_capacity_gib", "gpu.kernel_launch_us",
+                  "gpu.hbm_bandwidth_tb_per_s", "gpu.hbm_efficiency",
+                  "gpu.peak_dense_bf16_tflop_per_s", "gpu.gemm_efficiency",
+                  "gpu.attention_efficiency", "nvlink", "nic",
+                  "interference.kernel_under_nvlink_factor", "interference.kernel_under_nic_factor",
+                  "interference.collective_under_kernel_factor", "gpu.optimizer_step_ms"));
   EXPECT_THAT(
       profile.description(),
       AllOf(HasSubstr("gpu.peak_dense_bf16_tflop_per_s, gpu.gemm_efficiency, "),
             HasSubstr("gpu.kernel_launch_us"), HasSubstr("gpu.hbm_bandwidth_tb_per_s"),
             HasSubstr("gpu.memory_capacity_gib"), HasSubstr("nvlink, nic, "),
             HasSubstr("interference.kernel_under_nvlink_factor"), HasSubstr("optimizer_step_ms")));
-  EXPECT_EQ(profile.gpus_per_node().value(), 1);
   profile.set_name(Base().name());
   profile.set_description(Base().description());
   profile.clear_measured_on();
-  *profile.mutable_gpus_per_node() = Base().gpus_per_node();
   EXPECT_EQ(profile.SerializeAsString(), Base().SerializeAsString());
 }
 
 TEST(MakeProfile, AKindOfTransferThatIsMissingIsNamed) {
   Bench bench(0);
   bench.Add({false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {4, 4}, {}});
+  bench.result().interference_repetitions = {6, 0, 6};
   const HardwareProfile profile = Made(bench.result());
   EXPECT_THAT(
       profile.description(),
@@ -265,6 +280,77 @@ TEST(MakeProfile, AKindOfTransferThatIsMissingIsNamed) {
   EXPECT_NEAR(profile.nvlink().bandwidth_gb_per_s().value(),
               5 * Machine().nvlink().all_reduce().efficiency().value(), 1e-3);
   EXPECT_EQ(profile.nvlink().all_reduce().efficiency().value(), 1);
+}
+
+// Of one size: the base's share of the link, and what its bytes leave of the time.
+TEST(MakeProfile, OneSizeSaysNothingAboutBandwidth) {
+  const HardwareProfile base = Base();
+  const auto small = [](GroupShape group) -> TransferMeasurement {
+    return {false,
+            CollectiveKind::kAllReduce,
+            LinkScope::kNvlink,
+            group,
+            {{Bytes(8), {FromSeconds(8e-6), {}, 5}}}};
+  };
+  Bench bench(0);
+  bench.Add({false, CollectiveKind::kAllGather, LinkScope::kNvlink, {2, 2}, {}});
+  bench.result().transfers.push_back(small({2, 2}));
+  // The same size in a larger group: other bytes on the link, and still nothing to tell.
+  bench.result().transfers.push_back(small({4, 4}));
+  std::vector<std::string> not_measured;
+  const auto profile = MakeProfile("mine", bench.result(), base, &not_measured);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_THAT(not_measured, Contains("nvlink.all_reduce.efficiency"));
+  EXPECT_THAT(not_measured, Not(Contains("nvlink.bandwidth_gb_per_s")));
+  EXPECT_THAT(profile->description(), HasSubstr("nvlink.all_reduce.efficiency"));
+  const RingCost& row = profile->nvlink().all_reduce();
+  EXPECT_EQ(row.efficiency().SerializeAsString(),
+            base.nvlink().all_reduce().efficiency().SerializeAsString());
+  EXPECT_NEAR(row.latency_us().value(), 8, 0.02);  // 8 or 12 bytes take no time
+  EXPECT_EQ(row.latency_us().origin(), Number::MEASURED);
+  // A large one costs what such a link takes, not 8 us for every 8 bytes.
+  const ProfileCostModel model(WithoutTables(*profile));
+  const double price_s = ToSeconds(UncontendedTime(
+      model, model.CollectiveCost({CollectiveKind::kAllReduce, "", Bytes(100'000'000)}, {2, 2})));
+  const double link = 1e9 * profile->nvlink().bandwidth_gb_per_s().value();
+  EXPECT_NEAR(price_s, 8e-6 + 1e8 / (link * row.efficiency().value()), 1e-3 * price_s);
+}
+
+TEST(MakeProfile, OneSizeOfEveryKindKeepsTheBasesBandwidth) {
+  const HardwareProfile base = Base();
+  for (const std::int64_t bytes : {8, 1 << 20, 1 << 30}) {
+    Bench bench(0);
+    const ::optimus::MeasuredTime time{FromSeconds(1e-3), Picoseconds(0), 5};
+    bench.result().transfers = {
+        {true, {}, LinkScope::kNic, {2, 1}, {{Bytes(bytes), time}}},
+        {false, CollectiveKind::kBroadcast, LinkScope::kNic, {4, 1}, {{Bytes(bytes), time}}}};
+    std::vector<std::string> not_measured;
+    const auto profile = MakeProfile("mine", bench.result(), base, &not_measured);
+    ASSERT_TRUE(profile.ok()) << profile.status();
+    EXPECT_THAT(not_measured, IsSupersetOf({"nic.bandwidth_gb_per_s", "nic.send.efficiency",
+                                            "nic.broadcast.efficiency", "nic.all_to_all"}));
+    EXPECT_EQ(profile->nic().bandwidth_gb_per_s().SerializeAsString(),
+              base.nic().bandwidth_gb_per_s().SerializeAsString());
+    // By hand, from the base's numbers.
+    const double rate =
+        1e9 * base.nic().bandwidth_gb_per_s().value() * base.nic().send().efficiency().value();
+    const double rest_us = 1e6 * std::max(1e-3 - static_cast<double>(bytes) / rate, 0.0);
+    EXPECT_NEAR(profile->nic().send().latency_us().value(), rest_us, 1e-6 * rest_us) << bytes;
+  }
+}
+
+TEST(MakeProfile, AFactorWithoutRepetitionsIsTheBases) {
+  Bench bench(0);
+  bench.AddAll();
+  bench.result().interference_repetitions = {6, 6, 0};
+  std::vector<std::string> not_measured;
+  const auto profile = MakeProfile("mine", bench.result(), Base(), &not_measured);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_THAT(not_measured,
+              ElementsAre("interference.collective_under_kernel_factor", "gpu.optimizer_step_ms"));
+  EXPECT_EQ(profile->interference().collective_under_kernel_factor().SerializeAsString(),
+            Base().interference().collective_under_kernel_factor().SerializeAsString());
+  EXPECT_EQ(profile->interference().kernel_under_nic_factor().value(), 1.5);
 }
 
 TEST(MakeProfile, OddTimesStillMakeAValidProfile) {

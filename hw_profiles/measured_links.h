@@ -16,18 +16,24 @@ struct FittedRow {
   std::string field;  // "all_gather", ..., "send"
   double efficiency = 1;
   double latency_us = 0;
+  // Times of one size cannot tell latency from rate: the efficiency is then the profile's as it
+  // was, and the latency what the bytes leave of the times.
+  bool one_size = false;
   int points = 0;
   std::int32_t repetitions = 0;  // the fewest of them
 };
 
 struct FittedLink {
-  double bandwidth_gb_per_s = 0;  // of the fastest kind; the others' efficiencies refer to it
-  std::string fastest;            // that kind
-  std::vector<FittedRow> rows;    // of the kinds that were measured; empty: nothing was
+  // Of the fastest kind; the others' efficiencies refer to it. Where no kind has more than one
+  // size, the profile's as it was.
+  double bandwidth_gb_per_s = 0;
+  std::string fastest;          // that kind; empty: none
+  std::vector<FittedRow> rows;  // of the kinds that were measured; empty: nothing was
 };
 
 // Of the transfers of `profile` (a valid table) over the link of `scope`, all groups of a kind
-// together: each contributes the bytes that its ring puts on the link.
+// together: each contributes the bytes that its ring puts on the link. The link itself is read only
+// where one size was measured.
 FittedLink FitLink(const HardwareProfile& profile, LinkScope scope);
 
 }  // namespace optimus::hw

@@ -5,6 +5,7 @@
 
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -14,17 +15,35 @@
 #include "tools/shared_flags.h"
 
 namespace optimus::tools {
+namespace {
+
+// Of all that there are, those of `kinds`.
+std::vector<std::string> OfKinds(const std::vector<std::string>& texts, const char* kinds) {
+  const std::vector<std::string> known = absl::StrSplit(kinds, '|');
+  std::vector<std::string> chosen;
+  for (const std::string& text : texts) {
+    const bool is = std::any_of(known.begin(), known.end(), [&](const std::string& kind) {
+      return absl::StartsWith(text, kind);
+    });
+    if (is) chosen.push_back(text);
+  }
+  return chosen;
+}
+
+}  // namespace
 
 void AddBackendFlag(CLI::App& command, std::string& backend, const char* kinds) {
+  const std::vector<std::string> meanings = {
+      "cpu (oneDNN and MPI)", "cuda (cuBLAS and NCCL)",
+      "emulated (every operation only takes its time by the profile)"};
   command
       .add_option("--backend", backend,
-                  "What runs it: cpu (oneDNN and MPI), cuda (cuBLAS and NCCL), emulated (every "
-                  "operation only takes its time by the profile)")
+                  absl::StrCat("What runs it: ", absl::StrJoin(OfKinds(meanings, kinds), ", ")))
       ->required()
       ->check(NotEmpty)
       ->type_name(kinds);
-  command.footer(
-      absl::StrCat("Backends of this build: ", absl::StrJoin(executor::DescribeBackends(), "; ")));
+  command.footer(absl::StrCat("Backends of this build: ",
+                              absl::StrJoin(OfKinds(executor::DescribeBackends(), kinds), "; ")));
 }
 
 void AddTimeoutFlag(CLI::App& command, std::string& timeout) {

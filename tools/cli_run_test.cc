@@ -16,6 +16,7 @@ namespace optimus::tools {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using Json = nlohmann::ordered_json;
 
@@ -68,6 +69,9 @@ TEST_F(CliRunTest, HelpNamesEveryFlag) {
        {"--backend", "--for", "--repetitions", "--base", "--out", "--timeout", "--json"}) {
     EXPECT_THAT(profile, HasSubstr(flag));
   }
+  // It measures hardware.
+  EXPECT_THAT(help, HasSubstr("emulated"));
+  EXPECT_THAT(profile, Not(HasSubstr("emulated")));
 }
 
 TEST_F(CliRunTest, AnotherWorldIsRefusedWithTheRightCommand) {
@@ -178,6 +182,41 @@ TEST_F(CliRunTest, ProfileOfOneRankIsAProfile) {
   EXPECT_EQ(profile->measured_kernels_size(), static_cast<int>(json["kernels"].size()));
   EXPECT_FALSE(profile->measured_on().empty());
   EXPECT_EQ(Run(absl::StrCat("simulate ", file, " --profile=$W/mine.textproto")).exit_code, 0);
+}
+
+// What cannot be measured is the experiment's own, not an H100's.
+TEST_F(CliRunTest, ProfileKeepsTheRestFromTheExperimentsProfile) {
+  const std::string file = WriteOneRank();
+  const std::string command = absl::StrCat("profile --backend=cpu --for=", file,
+                                           " --repetitions=2 --out=$W/mine.textproto");
+  const Result result = Run(command);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Not measured, kept from core (hardware.profile of "));
+  EXPECT_THAT(result.out, HasSubstr("fixed part of the optimizer step: 1 ms (ASSUMED)"));
+  EXPECT_THAT(result.out, HasSubstr("\nfew samples "));
+  EXPECT_THAT(result.out, Not(HasSubstr("another kind of machine")));
+  EXPECT_EQ(hw::LoadProfile(Work() + "/mine.textproto")->gpu().optimizer_step_ms().value(), 1);
+
+  const Json json = RunJson(command);
+  EXPECT_EQ(json["base"], "core");
+  EXPECT_THAT(json["not_measured"].get<std::vector<std::string>>(),
+              IsSupersetOf({"gpu.optimizer_step_ms", "nvlink", "nic", "gpus_per_node"}));
+
+  const Result other = Run(command + " --base=h100-80gb");
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_THAT(other.out, HasSubstr("Not measured, kept from h100-80gb (--base)"));
+  EXPECT_THAT(other.out, HasSubstr("h100-80gb is another kind of machine"));
+  EXPECT_EQ(hw::LoadProfile(Work() + "/mine.textproto")->gpu().optimizer_step_ms().value(), 30);
+}
+
+// A schedule names no profile; the first experiment that does is asked.
+TEST_F(CliRunTest, ProfileForASchedule) {
+  const std::string file = WriteOneRank();
+  ASSERT_EQ(Run(absl::StrCat("simulate ", file, " --schedule=$W/s.schedule.pb")).exit_code, 0);
+  const std::string command =
+      "profile --backend=cpu --repetitions=1 --out=$W/mine.textproto --for=$W/s.schedule.pb";
+  EXPECT_EQ(RunJson(command)["base"], "h100-80gb");
+  EXPECT_EQ(RunJson(absl::StrCat(command, " --for=", file))["base"], "core");
 }
 
 TEST_F(CliRunTest, ProfileFlagsThatMakeNoSense) {

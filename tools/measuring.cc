@@ -1,5 +1,8 @@
 #include "tools/measuring.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "hw_profiles/from_measurements.h"
@@ -22,6 +25,24 @@ executor::MeasurePlan RangeOfSizes(executor::BackendKind kind, executor::World& 
   executor::MeasurePlan plan = executor::GenericPlan(world.size(), world.local_size(), most);
   if (world.size() == 1) plan.transfers.clear();
   return plan;
+}
+
+std::string FewSamplesText(const HardwareMeasurements& measured) {
+  constexpr int kEnough = 5;
+  int few = 0, all = 0, fewest = kEnough;
+  const auto count = [&](const MeasuredTime& time) {
+    ++all;
+    if (time.repetitions < kEnough) ++few;
+    fewest = std::min(fewest, static_cast<int>(time.repetitions));
+  };
+  for (const KernelMeasurement& kernel : measured.kernels) count(kernel.time);
+  for (const TransferMeasurement& transfer : measured.transfers) {
+    for (const TransferPoint& point : transfer.points) count(point.time);
+  }
+  if (few == 0) return "";
+  return absl::StrCat(few, " of ", all, " kernels and sizes of transfers were measured fewer than ",
+                      kEnough, " times (the fewest: ", fewest,
+                      "), so one bad moment can be their median; hint: a larger --repetitions");
 }
 
 std::string Today() { return absl::FormatTime("%Y-%m-%d", absl::Now(), absl::LocalTimeZone()); }

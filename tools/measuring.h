@@ -23,6 +23,10 @@ enum class Thoroughness { kQuick, kFull };
 executor::MeasurePlan RangeOfSizes(executor::BackendKind kind, executor::World& world,
                                    Thoroughness thoroughness);
 
+// One line where the median of any kernel or size of a transfer is of fewer samples than tell a bad
+// moment from the machine; else empty.
+std::string FewSamplesText(const HardwareMeasurements& measured);
+
 // Today, as a profile writes it: YYYY-MM-DD.
 std::string Today();
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "hw_profiles/from_measurements.h"
 #include "tools/backend_flags.h"
 #include "tools/exit_codes.h"
 #include "tools/measuring.h"
@@ -30,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kBackends[] = "cpu|cuda";
 constexpr char kEnding[] = ".textproto";
+constexpr char kNoBase[] = "h100-80gb";  // where neither --base nor an experiment names one
 
 absl::Status CheckFlags(const ProfileFlags& flags, BackendKind kind) {
   OPTIMUS_RETURN_IF_ERROR(CheckRange("--repetitions", flags.repetitions, 1, 1e5));
@@ -76,7 +78,7 @@ class ProfileOnRanks {
   // Rank 0: the schedules that the profile is for.
   absl::StatusOr<std::string> Plan() {
     OPTIMUS_RETURN_IF_ERROR(CheckOut(flags_));
-    OPTIMUS_ASSIGN_OR_RETURN(base_, hw::LoadProfile(flags_.base));
+    if (!flags_.base.empty()) OPTIMUS_RETURN_IF_ERROR(LoadBase(flags_.base, "--base"));
     const int started = ranks_.world().size();
     std::vector<PlannedStep> steps;
     for (const std::string& file : flags_.files) {
@@ -85,8 +87,23 @@ class ProfileOnRanks {
       if (started > 1) OPTIMUS_RETURN_IF_ERROR(CheckWorldSize(input, started, arguments_));
       OPTIMUS_ASSIGN_OR_RETURN(PlannedStep step, PlanStep(input, nullptr, {}));
       steps.push_back(std::move(step));
+      if (base_from_.empty() && input.profile) {
+        base_ = *input.profile;
+        base_from_ = absl::StrCat("hardware.profile of ", file);
+      }
+    }
+    if (base_from_.empty()) {
+      OPTIMUS_RETURN_IF_ERROR(LoadBase(kNoBase, flags_.files.empty()
+                                                    ? "no --base, no --for"
+                                                    : "no --base, and no --for has a profile"));
     }
     return EncodeJobs(steps, /*numerics=*/false);
+  }
+
+  absl::Status LoadBase(const std::string& name, const std::string& from) {
+    OPTIMUS_ASSIGN_OR_RETURN(base_, hw::LoadProfile(name));
+    base_from_ = from;
+    return absl::OkStatus();
   }
 
   executor::MeasurePlan PlanOf(const std::vector<Job>& jobs) const {
@@ -113,13 +130,16 @@ class ProfileOnRanks {
   // Rank 0.
   absl::StatusOr<std::string> Report(const Measuring& measuring) const {
     const std::string name = std::filesystem::path(flags_.out).stem().string();
-    const HardwareMeasurements measured = measuring.Summary();
-    OPTIMUS_ASSIGN_OR_RETURN(const hw::HardwareProfile profile, measuring.Profile(name, base_));
-    OPTIMUS_ASSIGN_OR_RETURN(const std::string content, EncodeProfile(profile));
+    ProfileReport report;
+    report.measured = measuring.Summary();
+    report.base = base_;
+    report.base_from = base_from_;
+    OPTIMUS_ASSIGN_OR_RETURN(report.profile,
+                             hw::MakeProfile(name, report.measured, base_, &report.not_measured));
+    OPTIMUS_ASSIGN_OR_RETURN(const std::string content, EncodeProfile(report.profile));
     OPTIMUS_RETURN_IF_ERROR(WriteFileAtomically(flags_.out, content));
-    const double wall_s = std::chrono::duration<double>(Clock::now() - begin_).count();
-    OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags_.json ? ProfileJson(measured, profile)
-                                                    : ProfileText(measured, profile, wall_s)));
+    report.wall_s = std::chrono::duration<double>(Clock::now() - begin_).count();
+    OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags_.json ? ProfileJson(report) : ProfileText(report)));
     return "";
   }
 
@@ -128,7 +148,9 @@ class ProfileOnRanks {
   Ranks& ranks_;
   const Arguments& arguments_;
   const Clock::time_point begin_ = Clock::now();
-  hw::HardwareProfile base_;  // at rank 0
+  // At rank 0.
+  hw::HardwareProfile base_;
+  std::string base_from_;  // why that one
   executor::Backend backend_;
 };
 
@@ -153,10 +175,11 @@ CLI::App* AddProfileCommand(CLI::App& app, ProfileFlags& flags) {
       ->capture_default_str();
   command
       ->add_option("--base", flags.base,
-                   "Profile from which all is taken that cannot be measured (its origin is kept)")
+                   "Profile from which all is taken that cannot be measured (its origin is kept); "
+                   "without it the hardware.profile of the first --for that has one, else "
+                   "h100-80gb")
       ->check(NotEmpty)
-      ->type_name("NAME")
-      ->capture_default_str();
+      ->type_name("NAME");
   command->add_option("--out", flags.out, "The profile to write")
       ->required()
       ->check(NotEmpty)

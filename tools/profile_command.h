@@ -14,7 +14,7 @@ struct ProfileFlags {
   std::string backend;
   std::vector<std::string> files;  // --for
   int repetitions = 20;
-  std::string base = "h100-80gb";
+  std::string base;  // empty: as the first file's
   std::string out;
   std::string timeout = "60s";
   bool bf16 = false;

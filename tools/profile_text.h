@@ -2,6 +2,7 @@
 // A measured profile, for people and machines.
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/measurement.h"
@@ -9,11 +10,19 @@
 
 namespace optimus::tools {
 
-// A table a kind of measurement: kernels, transfers, launch, interference; and what the roofline
-// fitted to them is. `wall_s` is the last line.
-std::string ProfileText(const HardwareMeasurements& measured, const hw::HardwareProfile& profile,
-                        double wall_s);
-std::string ProfileJson(const HardwareMeasurements& measured, const hw::HardwareProfile& profile);
+struct ProfileReport {
+  HardwareMeasurements measured;
+  hw::HardwareProfile profile;            // made of it
+  hw::HardwareProfile base;               // where the rest is from
+  std::string base_from;                  // why that one: "--base"
+  std::vector<std::string> not_measured;  // as MakeProfile names it
+  double wall_s = 0;
+};
+
+// A table a kind of measurement: kernels, transfers, launch, interference; what the roofline fitted
+// to them is; what was not measured and where it is from. The last line is the wall time.
+std::string ProfileText(const ProfileReport& report);
+std::string ProfileJson(const ProfileReport& report);
 
 // As a text protobuf that LoadProfile reads. INTERNAL where it cannot be written.
 absl::StatusOr<std::string> EncodeProfile(const hw::HardwareProfile& profile);

@@ -43,6 +43,21 @@ std::vector<double> Decode(const std::string& bytes) {
   return values;
 }
 
+Bytes UsedOf(const TransferCase& transfer) {
+  return transfer.used > Bytes(0) ? transfer.used : transfer.sizes.back();
+}
+
+// As a schedule uses it. Where that is so little that waking threads is all there is to it, the
+// largest that is measured.
+std::size_t SizeToDisturb(const TransferCase& transfer) {
+  constexpr Bytes kLeast(64 << 10);
+  const auto& sizes = transfer.sizes;
+  const Bytes used = UsedOf(transfer);
+  if (used < kLeast) return sizes.size() - 1;
+  const auto at = std::find(sizes.begin(), sizes.end(), used);
+  return at == sizes.end() ? sizes.size() - 1 : static_cast<std::size_t>(at - sizes.begin());
+}
+
 class Round {
  public:
   Round(const MeasurePlan& plan, World& world, Device& device, Communicator& ranks, int repetitions,
@@ -183,10 +198,11 @@ class Round {
   // The collective that moves most.
   std::optional<std::size_t> TransferToDisturb(LinkScope scope) const {
     std::optional<std::size_t> best;
+    const auto used = [&](std::size_t i) { return UsedOf(plan_.transfers[i]); };
     for (std::size_t i = 0; i < plan_.transfers.size(); ++i) {
       const TransferCase& transfer = plan_.transfers[i];
       if (transfer.send || transfer.scope != scope || transfer.sizes.empty()) continue;
-      if (!best || transfer.sizes.back() > plan_.transfers[*best].sizes.back()) best = i;
+      if (!best || used(i) > used(*best)) best = i;
     }
     return best;
   }
@@ -194,11 +210,13 @@ class Round {
   absl::Status InterferenceOver(LinkScope scope) {
     const std::optional<std::size_t> transfer = TransferToDisturb(scope);
     if (!transfer) return absl::OkStatus();
-    const double collective_ns = Median(samples_.transfers_ns[*transfer].back());
+    const std::size_t size = SizeToDisturb(plan_.transfers[*transfer]);
+    const double collective_ns = Median(samples_.transfers_ns[*transfer][size]);
     const std::optional<std::size_t> kernel = KernelToDisturb(collective_ns);
     if (!kernel) return absl::OkStatus();
-    const InterferenceCase interference{plan_.kernels[*kernel], plan_.transfers[*transfer],
-                                        Median(samples_.kernels_ns[*kernel]), collective_ns};
+    InterferenceCase interference{plan_.kernels[*kernel], plan_.transfers[*transfer],
+                                  Median(samples_.kernels_ns[*kernel]), collective_ns};
+    interference.transfer.sizes.resize(size + 1);  // its last is taken
     OPTIMUS_ASSIGN_OR_RETURN(const InterferenceProbe probe,
                              MakeInterferenceProbe(interference, repetitions_, probe_world_));
     OPTIMUS_ASSIGN_OR_RETURN(const Series factors,

@@ -38,6 +38,7 @@ struct TransferCase {
   LinkScope scope = LinkScope::kNvlink;
   GroupShape group;
   std::vector<Bytes> sizes;  // ascending
+  Bytes used{0};             // the largest that a schedule moves; 0: the largest of `sizes`
 };
 
 struct MeasurePlan {
@@ -46,8 +47,9 @@ struct MeasurePlan {
   bool interference = false;
 };
 
-// The kernels and transfers of a Schedule. Transfer sizes: those of the Schedule, and powers of two
-// from 1 KiB up to the largest of them, so that alpha and beta can be told apart.
+// The kernels and transfers of a Schedule. Transfer sizes: those of the Schedule, powers of two
+// from 1 KiB up to the largest of them, and 64 KiB and 1 MiB where they are larger, so that alpha
+// and beta can be told apart whatever the Schedule moves.
 MeasurePlan PlanFor(const ir::Schedule& schedule);
 void Merge(MeasurePlan& plan, const MeasurePlan& other);
 // Kernels over a range of sizes of each kind: what a roofline is fitted to where no schedule is

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -233,6 +235,38 @@ TEST(Measure, InterferenceOfThoseWhoDoNotDisturbEachOther) {
   EXPECT_THAT(samples.kernel_under_nic, IsEmpty());
 }
 
+// Sizes that are only there for the fit change nothing, unless the schedule moves next to nothing.
+TEST(Measure, InterferenceOfWhatTheScheduleMoves) {
+  const auto disturbed_with = [](std::int64_t used) {
+    VirtualCluster cluster(2);
+    // Later than any single measurement, the probe repeats one size more often than all others.
+    std::mutex mutex;
+    std::map<std::int64_t, int> count;
+    cluster.costs.kernel = [](const Kernel& kernel, int, int) { return kernel.bytes.value(); };
+    cluster.costs.collective = [&](const CollectiveWork& work, const std::vector<std::int32_t>&) {
+      const std::lock_guard lock(mutex);
+      if (work.name != "gathering") ++count[work.bytes.value()];
+      return work.bytes.value();
+    };
+    MeasurePlan plan;
+    plan.kernels = {MemoryBoundKernel(1000)};
+    plan.transfers = {{false,
+                       CollectiveKind::kAllReduce,
+                       LinkScope::kNvlink,
+                       {2, 2},
+                       Sizes({300, 70'000, 1 << 20}),
+                       Bytes(used)}};
+    plan.interference = true;
+    Measure(cluster, 2, plan);
+    return std::max_element(count.begin(), count.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; })
+        ->first;
+  };
+  EXPECT_EQ(disturbed_with(70'000), 70'000);
+  EXPECT_EQ(disturbed_with(300), 1 << 20);
+  EXPECT_EQ(disturbed_with(0), 1 << 20);  // not said: the largest
+}
+
 TEST(Summarize, MediansAndQuartiles) {
   MeasurePlan plan;
   plan.kernels = {MemoryBoundKernel(1), MemoryBoundKernel(2)};
@@ -252,6 +286,7 @@ TEST(Summarize, MediansAndQuartiles) {
     EXPECT_EQ(measured.device, "virtual");
     EXPECT_EQ(measured.host, "fake");
     EXPECT_EQ(measured.date, "2026-01-02");
+    EXPECT_EQ(measured.ranks, 2);
     EXPECT_EQ(measured.ranks_per_node, 2);
     EXPECT_EQ(measured.memory, Bytes(std::int64_t{4} << 30));  // half of the node's
     ASSERT_THAT(measured.kernels, SizeIs(1));                  // the other was not measured
@@ -268,7 +303,9 @@ TEST(Summarize, MediansAndQuartiles) {
     EXPECT_EQ(measured.interference.kernel_under_nvlink, 1.5);
     EXPECT_EQ(measured.interference.kernel_under_nic, 1);  // never below
     EXPECT_EQ(measured.interference.collective_under_kernel, 1);
-    EXPECT_EQ(measured.interference_repetitions, 3);
+    EXPECT_EQ(measured.interference_repetitions.kernel_under_nvlink, 3);
+    EXPECT_EQ(measured.interference_repetitions.kernel_under_nic, 1);
+    EXPECT_EQ(measured.interference_repetitions.collective_under_kernel, 0);
     EXPECT_EQ(Summarize(plan, samples, rank.world, rank.device, "cuda", "").memory,
               Bytes(std::int64_t{8} << 30));  // every rank has a GPU of its own
   });

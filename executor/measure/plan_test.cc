@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ using ir::Stream;
 using ir::testing::PhaseTag;
 using ir::testing::ScheduleBuilder;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::IsEmpty;
 
 std::uint32_t AddKernel(ScheduleBuilder& builder, int program, std::int32_t work) {
@@ -80,9 +82,11 @@ TEST(PlanFor, CollectivesByTheShapeOfTheirGroups) {
   const MeasurePlan plan = PlanFor(builder.Take());
   EXPECT_THAT(Texts(plan),
               ElementsAre("all_reduce in 2/2", "all_reduce between 4/2", "all_gather between 4/2"));
-  EXPECT_THAT(Sizes(plan.transfers[0]), ElementsAre(100, 1024, 2048, 4096, 5000));
-  EXPECT_THAT(Sizes(plan.transfers[1]), ElementsAre(1024, 2048));
-  EXPECT_THAT(Sizes(plan.transfers[2]), ElementsAre(1024, 2048, 3000));
+  EXPECT_THAT(Sizes(plan.transfers[0]), ElementsAre(100, 1024, 2048, 4096, 5000, 65536, 1 << 20));
+  EXPECT_THAT(Sizes(plan.transfers[1]), ElementsAre(1024, 2048, 65536, 1 << 20));
+  EXPECT_THAT(Sizes(plan.transfers[2]), ElementsAre(1024, 2048, 3000, 65536, 1 << 20));
+  EXPECT_EQ(plan.transfers[0].used, Bytes(5000));
+  EXPECT_EQ(plan.transfers[1].used, Bytes(2048));
   EXPECT_TRUE(plan.interference);
 }
 
@@ -102,9 +106,49 @@ TEST(PlanFor, MessagesInANodeAndBetweenNodes) {
   }
   const MeasurePlan plan = PlanFor(builder.Take());
   EXPECT_THAT(Texts(plan), ElementsAre("send in 2/2", "send between 2/1"));
-  EXPECT_THAT(Sizes(plan.transfers[0]), ElementsAre(1024, 1500));
-  EXPECT_THAT(Sizes(plan.transfers[1]), ElementsAre(1024, 1500));
+  EXPECT_THAT(Sizes(plan.transfers[0]), ElementsAre(1024, 1500, 65536, 1 << 20));
+  EXPECT_THAT(Sizes(plan.transfers[1]), ElementsAre(1024, 1500, 65536, 1 << 20));
+  EXPECT_EQ(plan.transfers[1].used, Bytes(1500));
   EXPECT_FALSE(plan.interference);  // messages slow nobody
+}
+
+// What a size is measured for, asked of every size there could be.
+std::set<std::int64_t> SizesByRule(const std::set<std::int64_t>& own) {
+  const std::int64_t largest = *own.rbegin();
+  std::set<std::int64_t> sizes = own;
+  for (std::int64_t size = 1; size <= 1 << 24; ++size) {
+    const bool power = (size & (size - 1)) == 0;
+    const bool below = power && size >= 1024 && size < largest;
+    const bool to_fit = (size == 64 * 1024 || size == 1024 * 1024) && size > largest;
+    if (below || to_fit) sizes.insert(size);
+  }
+  return sizes;
+}
+
+TEST(PlanFor, SizesThatTellLatencyFromBandwidthWhateverIsMoved) {
+  const std::set<std::int64_t> cases[] = {
+      {8},       {1023},          {1024},          {4096, 65'535}, {65'536},    {8, 100'000},
+      {1 << 20}, {(1 << 20) - 1}, {(1 << 20) + 1}, {7, 3'000'000}, {16'777'216}};
+  for (const std::set<std::int64_t>& own : cases) {
+    ScheduleBuilder builder({2, 2, 1});
+    const auto group = builder.AddGroup("dp", true, false, false);
+    int message = 0;
+    for (const std::int64_t bytes : own) {
+      builder.AddCollective(0, Stream::kDataParallel, PhaseTag(Phase::kBackward),
+                            builder.AddCollectiveWork(CollectiveKind::kAllReduce, bytes, group));
+      const std::int32_t transfer = builder.AddTransfer("activation", bytes, 0);
+      builder.AddSend(0, Stream::kForwardSend, 1, message, transfer);
+      builder.AddReceive(1, Stream::kForwardReceive, 0, message++, transfer);
+    }
+    const MeasurePlan plan = PlanFor(builder.Take());
+    ASSERT_EQ(plan.transfers.size(), 2U);
+    const std::set<std::int64_t> expected = SizesByRule(own);
+    EXPECT_GE(expected.size(), 3U);
+    for (const TransferCase& transfer : plan.transfers) {
+      EXPECT_THAT(Sizes(transfer), ElementsAreArray(expected)) << Text(transfer);
+      EXPECT_EQ(transfer.used, Bytes(*own.rbegin()));
+    }
+  }
 }
 
 TEST(Merge, NothingTwice) {
@@ -113,15 +157,20 @@ TEST(Merge, NothingTwice) {
   plan.transfers = {{false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(8)}}};
   MeasurePlan other;
   other.kernels = {MemoryBoundKernel(1, "b"), MemoryBoundKernel(2, "b")};
-  other.transfers = {
-      {false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {4, 4}, {Bytes(8)}},
-      {false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(4), Bytes(8)}},
-      {true, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(4)}}};
+  other.transfers = {{false, CollectiveKind::kAllReduce, LinkScope::kNvlink, {4, 4}, {Bytes(8)}},
+                     {false,
+                      CollectiveKind::kAllReduce,
+                      LinkScope::kNvlink,
+                      {2, 2},
+                      {Bytes(4), Bytes(8)},
+                      Bytes(4)},
+                     {true, CollectiveKind::kAllReduce, LinkScope::kNvlink, {2, 2}, {Bytes(4)}}};
   other.interference = true;
   Merge(plan, other);
   EXPECT_THAT(Names(plan), ElementsAre("a", "b", "b"));
   EXPECT_THAT(Texts(plan), ElementsAre("all_reduce in 2/2", "all_reduce in 4/4", "send in 2/2"));
   EXPECT_THAT(Sizes(plan.transfers[0]), ElementsAre(4, 8));
+  EXPECT_EQ(plan.transfers[0].used, Bytes(4));
   EXPECT_TRUE(plan.interference);
 }
 

@@ -45,6 +45,7 @@ HardwareMeasurements Summarize(const MeasurePlan& plan, const Samples& samples, 
   measured.device = device.Description();
   measured.host = world.host();
   measured.date = date;
+  measured.ranks = world.size();
   measured.ranks_per_node = world.local_size();
   // The ranks of a node share its RAM, but each has a GPU of its own.
   const std::int64_t sharers = backend == "cuda" ? 1 : std::max(world.local_size(), 1);
@@ -61,8 +62,9 @@ HardwareMeasurements Summarize(const MeasurePlan& plan, const Samples& samples, 
   measured.interference = {FactorOf(samples.kernel_under_nvlink),
                            FactorOf(samples.kernel_under_nic),
                            FactorOf(samples.collective_under_kernel)};
-  measured.interference_repetitions = static_cast<int>(
-      std::max(samples.kernel_under_nvlink.size(), samples.kernel_under_nic.size()));
+  measured.interference_repetitions = {static_cast<int>(samples.kernel_under_nvlink.size()),
+                                       static_cast<int>(samples.kernel_under_nic.size()),
+                                       static_cast<int>(samples.collective_under_kernel.size())};
   return measured;
 }
 

@@ -109,6 +109,18 @@ struct Group {
   friend bool operator==(const Group&, const Group&) = default;
 };
 
+// The upper bounds that Validate puts on work, so that sums and products of a few sizes fit 64 bits
+// (and a double holds each of them exactly):
+//   kLargestSize: bytes of a kernel, collective or transfer; every dimension of a shape; elements
+//   of
+//     each matrix of a GEMM (m k, k n, m n), of attention's Q (sequences heads sequence_length
+//     head_dim) and of the scores of one head (sequence_length squared). 2^53;
+//   kMostFlops: of a kernel, more than any shape within kLargestSize needs;
+//   kLongestFixed: of a kernel or transfer; no step may last longer (kLongestStep).
+inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 53;
+inline constexpr double kMostFlops = 1e25;
+inline constexpr Picoseconds kLongestFixed{1'000'000'000'000'000'000};
+
 struct Collective {
   CollectiveWork work;  // bytes per rank as nccl-tests define them
   std::int32_t group = -1;

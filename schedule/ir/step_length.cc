@@ -10,6 +10,8 @@
 namespace optimus::ir {
 namespace {
 
+static_assert(kLongestFixed == kLongestStep, "what may stand in a Schedule may be run");
+
 double InPicoseconds(Picoseconds time) { return static_cast<double>(time.value()); }
 
 std::string Text(double picoseconds) {

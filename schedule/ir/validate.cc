@@ -7,6 +7,19 @@
 namespace optimus::ir {
 namespace internal {
 
+absl::Status FieldError(const std::string& where, absl::string_view field, absl::string_view what,
+                        absl::string_view hint) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, where.empty() ? "" : ".", field, ": ", what, "; hint: ", hint));
+}
+
+absl::Status AtLeast(const std::string& where, absl::string_view field, std::int64_t value,
+                     std::int64_t least) {
+  if (value >= least) return absl::OkStatus();
+  return FieldError(where, field, absl::StrCat(value, " is too small"),
+                    absl::StrCat("at least ", least));
+}
+
 absl::Status OperationError(const Schedule& schedule, OperationRef ref, absl::string_view field,
                             absl::string_view what, absl::string_view hint) {
   return absl::InvalidArgumentError(
@@ -26,9 +39,10 @@ absl::Status CheckDeadlock(const Schedule& schedule) {
 
 absl::Status Validate(const Schedule& schedule) {
   using Check = absl::Status (*)(const Schedule&);
-  constexpr Check kChecks[] = {internal::CheckTables,   internal::CheckOperations,
-                               internal::CheckMessages, internal::CheckCollectives,
-                               internal::CheckCoverage, internal::CheckDeadlock};
+  constexpr Check kChecks[] = {internal::CheckTables,      internal::CheckWork,
+                               internal::CheckOperations,  internal::CheckMessages,
+                               internal::CheckCollectives, internal::CheckCoverage,
+                               internal::CheckDeadlock};
   for (const Check check : kChecks) {
     const absl::Status status = check(schedule);
     if (status.ok()) continue;

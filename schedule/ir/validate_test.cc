@@ -105,12 +105,12 @@ TEST(ValidateTables, Kernels) {
   kernel.attention = {1, 1, 0, 16, 128, true, false};
   ExpectRefused(WithKernel(kernel), {"kernels[2] ('fc1').attention.kv_heads: 0 is too small"});
   kernel.kind = KernelKind::kMemoryBound;
-  ExpectRefused(WithKernel(kernel), {"kernels[2] ('fc1').bytes: 0 is too small"});
+  ExpectRefused(WithKernel(kernel), {"kernels[2] ('fc1').hbm_bytes: 0 is too small"});
   kernel.bytes = Bytes(-1);
-  ExpectRefused(WithKernel(kernel), {"kernels[2] ('fc1').bytes: -1 is too small"});
+  ExpectRefused(WithKernel(kernel), {"kernels[2] ('fc1').hbm_bytes: -1 is too small"});
   kernel = Kernel{};
   kernel.fixed = Picoseconds(-1);
-  ExpectRefused(WithKernel(kernel), {"kernels[2] ('').fixed: -1 is too small"});
+  ExpectRefused(WithKernel(kernel), {"kernels[2] ('').fixed_ps: -1 is too small"});
   kernel.kind = static_cast<KernelKind>(17);
   ExpectRefused(WithKernel(kernel), {"kernels[2] ('').kind: 17 is no kernel kind"});
 }
@@ -131,7 +131,7 @@ TEST(ValidateTables, CollectivesAndTransfers) {
   schedule.transfers[0].bytes = Bytes(-1);
   ExpectRefused(schedule, {"transfers[0] ('edge').bytes: -1 is too small"});
   schedule.transfers[0] = {"edge", Bytes(0), Picoseconds(-5)};
-  ExpectRefused(schedule, {"transfers[0] ('edge').fixed: -5 is too small"});
+  ExpectRefused(schedule, {"transfers[0] ('edge').fixed_ps: -5 is too small"});
 }
 
 TEST(ValidateOperations, KindAndStream) {

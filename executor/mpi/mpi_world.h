@@ -40,6 +40,7 @@ class MpiWorld : public World {
   std::int64_t clock_offset_ns() const override;
   void Post(int to, const std::string& text) override;
   std::optional<Note> Poll() override;
+  bool TakesNotesOfAnyThread() const override { return true; }
   [[noreturn]] void Abort(int exit_code) override;
 
   MpiState& state();  // for the communicators of this folder

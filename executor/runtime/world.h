@@ -44,6 +44,8 @@ class World {
   };
   virtual void Post(int to, const std::string& text) = 0;
   virtual std::optional<Note> Poll() = 0;
+  // Whether one thread at a time may call these two beside a thread that is in other calls.
+  virtual bool TakesNotesOfAnyThread() const { return false; }
 
   // Ends all ranks, with this exit code where the launcher allows it.
   [[noreturn]] virtual void Abort(int exit_code) = 0;

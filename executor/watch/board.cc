@@ -66,6 +66,7 @@ struct Board::Slot {
   std::atomic<RankState> state;
   std::atomic<std::int32_t> rank, pid;
   std::atomic<std::int64_t> start_time;
+  std::atomic<std::int32_t> speaker;  // of the node, in slot 0: 1 + slot, 0: nobody yet
   std::array<std::atomic<std::uint64_t>, kWords> text;
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 };
@@ -101,6 +102,7 @@ void Board::Join(int slot, std::int32_t rank) {
   mine.rank = rank;
   mine.pid = pid;
   mine.start_time = StartTimeOf(pid).value_or(0);
+  Write(slot, "starts");
   mine.state = RankState::kRunning;
 }
 
@@ -118,6 +120,11 @@ void Board::Write(int slot, const std::string& text) {
 }
 
 void Board::SetState(int slot, RankState state) { memory_[slot].state = state; }
+
+int Board::ClaimToSpeak(int slot) {
+  std::int32_t speaker = 0;
+  return memory_[0].speaker.compare_exchange_strong(speaker, slot + 1) ? slot : speaker - 1;
+}
 
 RankState Board::state(int slot) const { return memory_[slot].state; }
 

@@ -15,6 +15,7 @@ namespace optimus::executor {
 enum class RankState : std::uint32_t {
   kAbsent,
   kRunning,
+  kAsked,      // has got SIGTERM, and finds out whether something else is the cause
   kHung,       // waits for somebody to report that nothing moves
   kReporting,  // is about to say why the run ends
   kEnding,     // ends on purpose; whoever has to say why does
@@ -44,10 +45,13 @@ class Board {
   void Unlink();
   int slots() const { return slots_; }
 
-  // The caller's own slot.
+  // The caller's own slot. Join writes "starts".
   void Join(int slot, std::int32_t rank);
   void Write(int slot, const std::string& text);
   void SetState(int slot, RankState state);
+  // Of all that want to say why the run ends, one may: whose slot that is. The first to ask has it
+  // from then on.
+  int ClaimToSpeak(int slot);
 
   // Any slot. The text of a rank that was stopped or killed while it wrote may be a mixture of two.
   BoardEntry Read(int slot) const;

@@ -108,5 +108,22 @@ TEST(BoardTest, TextsAreNeverMixed) {
   EXPECT_EQ((*board)->Read(0).text.size(), Board::kTextBytes);  // also where it died writing
 }
 
+TEST(BoardTest, OneOfAllMaySpeak) {
+  const auto board = Board::Open(Name(), 3);
+  ASSERT_TRUE(board.ok());
+  (*board)->Unlink();
+  EXPECT_EQ((*board)->ClaimToSpeak(1), 1);
+  EXPECT_EQ((*board)->ClaimToSpeak(0), 1);
+  EXPECT_EQ((*board)->ClaimToSpeak(1), 1);
+}
+
+TEST(BoardTest, WhoHasJoinedStarts) {
+  const auto board = Board::Open(Name(), 1);
+  ASSERT_TRUE(board.ok());
+  (*board)->Unlink();
+  (*board)->Join(0, 0);
+  EXPECT_EQ((*board)->Read(0).text, "starts");
+}
+
 }  // namespace
 }  // namespace optimus::executor

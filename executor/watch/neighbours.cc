@@ -111,6 +111,8 @@ Neighbours::Neighbours(World& world, std::vector<RankHost> hosts, std::unique_pt
   processes_ = std::make_unique<Processes>(std::move(processes));
 }
 
+int Neighbours::ClaimToSpeak() { return board_->Read(board_->ClaimToSpeak(own_slot_)).rank; }
+
 absl::Status Neighbours::Check() const {
   for (const int rank : local_ranks_) {
     const int slot = hosts_[rank].local_rank;

@@ -40,6 +40,8 @@ class Neighbours {
   void Write(const std::string& text) { board_->Write(own_slot_, text); }
   void SetState(RankState state) { board_->SetState(own_slot_, state); }
   RankState state() const { return board_->state(own_slot_); }
+  // The rank of this node that says why the run ends: this one, unless another was quicker.
+  int ClaimToSpeak();
 
   // Of a local rank.
   BoardEntry Read(int rank) const { return board_->Read(hosts_[rank].local_rank); }

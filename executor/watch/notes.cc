@@ -9,7 +9,8 @@
 namespace optimus::executor {
 namespace {
 
-constexpr std::array<const char*, 5> kWords = {"hang", "reporting", "ask", "answer", "ending"};
+constexpr std::array<const char*, 6> kWords = {"hang",   "reporting", "ask",
+                                               "answer", "ending",    "asked"};
 
 }  // namespace
 

@@ -7,7 +7,7 @@ namespace {
 
 TEST(NotesTest, ComeBackAsTheyWere) {
   for (const NoteKind kind : {NoteKind::kHang, NoteKind::kReporting, NoteKind::kAsk,
-                              NoteKind::kAnswer, NoteKind::kEnding}) {
+                              NoteKind::kAnswer, NoteKind::kEnding, NoteKind::kAsked}) {
     const auto note = ParseNote(Format({kind, 12, "two\nlines"}));
     ASSERT_TRUE(note.has_value());
     EXPECT_EQ(note->kind, kind);

@@ -30,6 +30,7 @@ std::vector<std::string> StatFields(std::int32_t pid) {
 }
 
 constexpr std::size_t kState = 0;
+constexpr std::size_t kParent = 4 - 3;
 constexpr std::size_t kStartTime = 22 - 3;
 
 std::int64_t ParseStartTime(const std::vector<std::string>& fields) {
@@ -37,11 +38,14 @@ std::int64_t ParseStartTime(const std::vector<std::string>& fields) {
   return absl::SimpleAtoi(fields[kStartTime], &time) ? time : 0;
 }
 
+bool IsDefunct(const std::vector<std::string>& fields) {
+  return fields[kState] == "Z" || fields[kState] == "X";
+}
+
 bool HasEnded(const ProcessId& process) {
   const std::vector<std::string> fields = StatFields(process.pid);
   if (fields.size() <= kStartTime) return true;
-  const bool defunct = fields[kState] == "Z" || fields[kState] == "X";
-  return defunct || ParseStartTime(fields) != process.start_time;
+  return IsDefunct(fields) || ParseStartTime(fields) != process.start_time;
 }
 
 int OpenPidFile(std::int32_t pid) {
@@ -58,6 +62,13 @@ std::optional<std::int64_t> StartTimeOf(std::int32_t pid) {
   const std::vector<std::string> fields = StatFields(pid);
   if (fields.size() <= kStartTime) return std::nullopt;
   return ParseStartTime(fields);
+}
+
+std::int32_t ParentOf(std::int32_t pid) {
+  const std::vector<std::string> fields = StatFields(pid);
+  std::int32_t parent = 0;
+  if (fields.size() <= kParent || IsDefunct(fields)) return 0;
+  return absl::SimpleAtoi(fields[kParent], &parent) ? parent : 0;
 }
 
 bool IsStopped(std::int32_t pid) {

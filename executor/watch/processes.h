@@ -13,6 +13,8 @@ namespace optimus::executor {
 
 // Field 22 of /proc/PID/stat: clock ticks since the machine started. Nothing: no such process.
 std::optional<std::int64_t> StartTimeOf(std::int32_t pid);
+// 0: no such process, or one that has ended although its parent has not asked for its exit status.
+std::int32_t ParentOf(std::int32_t pid);
 // Stopped by a signal (SIGSTOP, SIGTSTP) or a debugger.
 bool IsStopped(std::int32_t pid);
 

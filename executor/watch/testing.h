@@ -93,6 +93,7 @@ class SharedWorld : public World {
     }
     return std::nullopt;
   }
+  bool TakesNotesOfAnyThread() const override { return true; }
   [[noreturn]] void Abort(int exit_code) override { _exit(exit_code); }
 
  private:

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/status_macros.h"
+#include "executor/watch/guard.h"
 #include "executor/watch/testing.h"
 
 namespace optimus::executor {
@@ -279,6 +282,148 @@ TEST(WatchdogTest, OutsideAStepNothingHangs) {
   EXPECT_TRUE(ranks.state().ready[0]);
   EXPECT_TRUE(absl::IsDeadlineExceeded(report));
   EXPECT_THAT(Text(report), HasSubstr("\nrank 0 (node0): waits at a barrier"));
+}
+
+absl::Status TickForEver(Watchdog& watchdog) {
+  while (true) {
+    OPTIMUS_RETURN_IF_ERROR(watchdog.Tick());
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+}
+
+// Ranks that wait outside a step.
+ForkedRanks::Body Waiting(absl::Duration timeout) {
+  return [timeout](SharedWorld& world, SharedState& state) -> absl::Status {
+    HoldTerminationSignals();
+    OPTIMUS_ASSIGN_OR_RETURN(const std::unique_ptr<Watchdog> watchdog,
+                             Watchdog::Create(world, timeout));
+    watchdog->Follow("waits for the report", nullptr, nullptr);
+    state.ready[world.rank()] = true;
+    return TickForEver(*watchdog);
+  };
+}
+
+TEST(WatchdogTest, ARankZeroThatIsStoppedOutsideAStepIsReported) {
+  ForkedRanks ranks(3, 3, Waiting(absl::Milliseconds(500)));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ASSERT_TRUE(ranks.Stop(0));
+  std::vector<std::string> reports;
+  for (int rank = 1; rank < 3; ++rank) {
+    EXPECT_FALSE(ranks.ResultOf(rank).ok());
+    if (!Text(ranks.ResultOf(rank)).empty()) reports.push_back(Text(ranks.ResultOf(rank)));
+  }
+  ASSERT_EQ(reports.size(), 1);
+  EXPECT_THAT(reports[0], StartsWith("rank 0 is stopped (SIGSTOP), for 500ms"));
+  EXPECT_THAT(reports[0], HasSubstr("\nrank 0 (node0): stopped (SIGSTOP); waits for the report\n"
+                                    "ranks 1, 2 (node0): waits for the report"));
+}
+
+TEST(WatchdogTest, RankZeroReportsOneThatIsStoppedOutsideAStep) {
+  ForkedRanks ranks(2, 2, Waiting(absl::Milliseconds(500)));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ASSERT_TRUE(ranks.Stop(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ranks.ResultOf(0)));
+  EXPECT_THAT(Text(ranks.ResultOf(0)), StartsWith("rank 1 is stopped (SIGSTOP), for 500ms"));
+}
+
+TEST(WatchdogTest, RankZeroReportsOneThatIsStoppedOutsideAStepOnAnotherNode) {
+  ForkedRanks ranks(4, 2, Waiting(absl::Milliseconds(500)));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ASSERT_TRUE(ranks.Stop(3));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ranks.ResultOf(0)));
+  EXPECT_THAT(Text(ranks.ResultOf(0)), StartsWith("rank 3 is stopped (SIGSTOP), for 500ms"));
+}
+
+TEST(WatchdogTest, ARankThatGoesOnAgainHasNotBeenStoppedForLong) {
+  ForkedRanks ranks(2, 2, Waiting(absl::Seconds(2)));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(ranks.Stop(0));
+    absl::SleepFor(absl::Milliseconds(600));
+    ranks.Signal(0, SIGCONT);
+    absl::SleepFor(absl::Milliseconds(600));
+  }
+  EXPECT_EQ(ranks.state().codes[0], -1);
+  EXPECT_EQ(ranks.state().codes[1], -1);
+}
+
+TEST(WatchdogTest, ATerminationSignalToOneRankIsToldByThatRank) {
+  ForkedRanks ranks(3, 3, Following(absl::Hours(1)));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ranks.Signal(1, SIGTERM);
+  EXPECT_TRUE(absl::IsCancelled(ranks.ResultOf(1)));
+  EXPECT_THAT(Text(ranks.ResultOf(1)),
+              StartsWith("rank 1 was asked to stop (SIGTERM); the ranks of this node are at:\n"
+                         "rank 0 (node0): step 3: compute: operation 0\n"));
+}
+
+TEST(WatchdogTest, RankZeroTellsOfATerminationSignalToAllOfAnotherNode) {
+  ForkedRanks ranks(4, 2, Following(absl::Hours(1)));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ranks.Signal(2, SIGTERM);
+  ranks.Signal(3, SIGTERM);
+  EXPECT_TRUE(absl::IsCancelled(ranks.ResultOf(0)));
+  EXPECT_THAT(Text(ranks.ResultOf(0)), HasSubstr("asked to stop (SIGTERM)"));
+}
+
+// A rank whose main thread never ticks; its guard prints, which here is what the test reads. `main`
+// is what the main thread does.
+ForkedRanks::Body Guarded(const std::function<void(Watchdog&)>& main) {
+  return [main](SharedWorld& world, SharedState& state) -> absl::Status {
+    const int rank = world.rank();
+    HoldTerminationSignals();
+    Guard guard([&state, rank](const absl::Status& error) {
+      state.messages[rank].Write(std::string(error.message()));
+      state.codes[rank] = static_cast<int>(error.code());
+      _exit(0);
+    });
+    OPTIMUS_ASSIGN_OR_RETURN(const std::unique_ptr<Watchdog> watchdog,
+                             Watchdog::Create(world, absl::Milliseconds(500)));
+    watchdog->Follow(absl::StrCat("plans part ", rank), nullptr, nullptr);
+    guard.SetDuty([&watchdog] { return watchdog->StandIn(); });
+    state.ready[rank] = true;
+    main(*watchdog);
+    absl::SleepFor(absl::Hours(1));
+    return absl::OkStatus();
+  };
+}
+void DoesNotTick(Watchdog& /*watchdog*/) {}
+
+TEST(WatchdogTest, ADeathIsReportedWhileNobodyTicks) {
+  ForkedRanks ranks(3, 3, Guarded(DoesNotTick));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ranks.Signal(2, SIGKILL);
+  EXPECT_TRUE(absl::IsAborted(ranks.ResultOf(0)));
+  EXPECT_EQ(Text(ranks.ResultOf(0)),
+            "rank 2 (node0) is gone (killed or crashed); it was at plans part 2");
+  EXPECT_EQ(Text(ranks.ResultOf(1)), "");
+}
+
+TEST(WatchdogTest, ATerminationSignalIsAnsweredWhileNobodyTicks) {
+  ForkedRanks ranks(2, 2, Guarded(DoesNotTick));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ranks.Signal(0, SIGTERM);
+  ranks.Signal(1, SIGTERM);
+  EXPECT_TRUE(absl::IsCancelled(ranks.ResultOf(0)));
+  EXPECT_THAT(Text(ranks.ResultOf(0)), StartsWith("asked to stop (SIGTERM)"));
+  EXPECT_EQ(Text(ranks.ResultOf(1)), "");
+}
+
+TEST(WatchdogTest, AStoppedRankIsReportedWhileNobodyTicks) {
+  ForkedRanks ranks(2, 2, Guarded(DoesNotTick));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ASSERT_TRUE(ranks.Stop(1));
+  EXPECT_THAT(Text(ranks.ResultOf(0)), StartsWith("rank 1 is stopped (SIGSTOP)"));
+}
+
+// As where an error leads through destructors that wait for a rank that is gone.
+TEST(WatchdogTest, AReportThatNobodyPrintsIsPrinted) {
+  ForkedRanks ranks(1, 1, Guarded([](Watchdog& watchdog) {
+                      watchdog.Follow("step 1", nullptr, [] { return 0; });
+                      EXPECT_FALSE(TickForEver(watchdog).ok());
+                    }));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ranks.ResultOf(0)));
+  EXPECT_THAT(Text(ranks.ResultOf(0)), HasSubstr("\nrank 0 (node0): step 1"));
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+#include "executor/watch/siblings.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "executor/watch/processes.h"
+#include "executor/watch/termination.h"
+
+namespace optimus::executor {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Content(std::int32_t pid, const char* file) {
+  std::ifstream stream(absl::StrCat("/proc/", pid, "/", file));
+  std::stringstream content;
+  content << stream.rdbuf();
+  return content.str();
+}
+
+// Texts that end with a zero each.
+std::vector<std::string> Texts(const std::string& content) {
+  std::vector<std::string> texts = absl::StrSplit(content, '\0');
+  if (!texts.empty() && texts.back().empty()) texts.pop_back();
+  return texts;
+}
+
+std::optional<int> RankOf(std::int32_t pid, const std::string& variable) {
+  for (const std::string& text : Texts(Content(pid, "environ"))) {
+    absl::string_view value = text;
+    int rank = 0;
+    if (absl::ConsumePrefix(&value, variable) && absl::ConsumePrefix(&value, "=") &&
+        absl::SimpleAtoi(value, &rank)) {
+      return rank;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Executable(std::int32_t pid) {
+  std::error_code failed;
+  const fs::path path = fs::read_symlink(absl::StrCat("/proc/", pid, "/exe"), failed);
+  return failed ? "" : path.string();
+}
+
+Sibling Describe(std::int32_t pid, int rank) {
+  Sibling sibling;
+  sibling.pid = pid;
+  sibling.rank = rank;
+  const std::string executable = Executable(pid);
+  sibling.program = fs::path(executable).filename().string();
+  sibling.same_program = !executable.empty() && executable == Executable(getpid());
+  sibling.stopped = IsStopped(pid);
+  sibling.arguments = Texts(Content(pid, "cmdline"));
+  if (!sibling.arguments.empty()) sibling.arguments.erase(sibling.arguments.begin());
+  return sibling;
+}
+
+// All of the machine. One that ends meanwhile has no parent.
+std::vector<std::int32_t> ChildrenOf(std::int32_t parent) {
+  std::vector<std::int32_t> children;
+  std::error_code failed;
+  for (fs::directory_iterator entry("/proc", failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::int32_t pid = 0;
+    if (absl::SimpleAtoi(entry->path().filename().string(), &pid) && ParentOf(pid) == parent) {
+      children.push_back(pid);
+    }
+  }
+  return children;
+}
+
+}  // namespace
+
+std::optional<std::vector<Sibling>> FindSiblings(const std::string& variable) {
+  const std::int32_t parent = getppid();
+  if (!RankOf(getpid(), variable).has_value() || RankOf(parent, variable).has_value()) {
+    return std::nullopt;
+  }
+  std::vector<Sibling> siblings;
+  for (const std::int32_t pid : ChildrenOf(parent)) {
+    const std::optional<int> rank = RankOf(pid, variable);
+    if (rank.has_value()) siblings.push_back(Describe(pid, *rank));
+  }
+  std::sort(siblings.begin(), siblings.end(),
+            [](const Sibling& a, const Sibling& b) { return a.rank < b.rank; });
+  return siblings;
+}
+
+std::optional<Sibling> WhoSpeaksInstead(const std::vector<Sibling>& siblings) {
+  for (const Sibling& sibling : siblings) {
+    if (sibling.pid == getpid()) return std::nullopt;
+    if (sibling.same_program && !sibling.stopped) return sibling;
+  }
+  return std::nullopt;
+}
+
+void TellSiblingsThatAllIsSaid(const std::string& variable) {
+  const std::optional<std::vector<Sibling>> siblings = FindSiblings(variable);
+  if (!siblings.has_value()) return;
+  for (const Sibling& sibling : *siblings) {
+    if (sibling.same_program && sibling.pid != getpid()) TellThatAllIsSaid(sibling.pid);
+  }
+}
+
+}  // namespace optimus::executor

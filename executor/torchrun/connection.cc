@@ -188,11 +188,11 @@ int PortOf(int listening_socket) {
 namespace {
 
 // Non-blocking connect: a host that swallows packets must not hold us for minutes.
-absl::StatusOr<int> ConnectTo(const addrinfo& to, const std::string& name) {
+absl::StatusOr<int> ConnectTo(const addrinfo& to) {
   Socket connecting(socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connecting.get() < 0) return SystemError("no socket");
   if (connect(connecting.get(), to.ai_addr, to.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return SystemError(absl::StrCat("cannot connect to ", name));
+    if (errno != EINPROGRESS) return SystemError("cannot connect");
     pollfd ready = {connecting.get(), POLLOUT, 0};
     int error = ETIMEDOUT;
     if (poll(&ready, 1, kConnectMilliseconds) > 0) {
@@ -200,7 +200,7 @@ absl::StatusOr<int> ConnectTo(const addrinfo& to, const std::string& name) {
       getsockopt(connecting.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     }
     errno = error;
-    if (error != 0) return SystemError(absl::StrCat("cannot connect to ", name));
+    if (error != 0) return SystemError("cannot connect");
   }
   return connecting.Release();
 }
@@ -208,19 +208,18 @@ absl::StatusOr<int> ConnectTo(const addrinfo& to, const std::string& name) {
 }  // namespace
 
 absl::StatusOr<int> ConnectOnce(const std::string& address, int port) {
-  const std::string name = absl::StrCat(address, ":", port);
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found);
   if (error != 0) {
-    return absl::NotFoundError(absl::StrCat("cannot find ", name, ": ", gai_strerror(error)));
+    return absl::NotFoundError(absl::StrCat("cannot find ", address, ": ", gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, freeaddrinfo);
-  absl::StatusOr<int> result = absl::UnavailableError(absl::StrCat("no address of ", name));
+  absl::StatusOr<int> result = absl::UnavailableError(absl::StrCat("no address of ", address));
   for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
-    result = ConnectTo(*to, name);
+    result = ConnectTo(*to);
     if (result.ok()) break;
   }
   return result;

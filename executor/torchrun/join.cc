@@ -243,15 +243,19 @@ class Visitor {
     });
   }
 
-  absl::Status CannotJoin(absl::StatusCode code, absl::string_view why) const {
-    return {code, absl::StrCat("rank ", environment_.rank, " cannot join ", Address(), ": ", why)};
+  // `within`: " within 5s", or nothing.
+  absl::Status CannotJoin(absl::StatusCode code, absl::string_view why,
+                          const std::string& within = "") const {
+    return {code, absl::StrCat("rank ", environment_.rank, " cannot join ", Address(), within, ": ",
+                               why)};
   }
 
   absl::Status TooLate() const {
     return CannotJoin(
         absl::StatusCode::kDeadlineExceeded,
-        absl::StrCat(trouble_, ", ", wait_.within(),
-                     admitted_ ? "" : "; hint: was rank 0 started, and is MASTER_ADDR its host?"));
+        absl::StrCat(trouble_,
+                     admitted_ ? "" : "; hint: was rank 0 started, and is MASTER_ADDR its host?"),
+        absl::StrCat(" ", wait_.within()));
   }
 
   Joined Enter(const std::string& welcome) {

@@ -12,6 +12,7 @@ std::optional<std::string> CpuPart() { return absl::StrCat("oneDNN ", OneDnnVers
 absl::StatusOr<std::unique_ptr<HostDevice>> MakeCpu(const World& world,
                                                     const BackendOptions& options) {
   HostOptions host;
+  host.ranks_of_machine = world.local_size();
   const std::vector<int> allowed = AllowedCpus();
   if (options.pin) {
     host.core = ChooseCpu(allowed, CoresOf(allowed), world.local_rank());

@@ -111,11 +111,10 @@ bool Arena::OutputsAreFinite() const {
   return true;
 }
 
-Bytes UsualRegion(Bytes last_level_cache, Bytes memory, int cores) {
+Bytes UsualRegion(Bytes last_level_cache, Bytes memory_share) {
   const std::int64_t both =
       std::clamp(8 * last_level_cache.value(), 256 * kMib, std::int64_t{2048} * kMib);
-  const std::int64_t share = memory.value() / std::max(cores, 1) / 4;
-  return Bytes(std::min(both, share) / 2);
+  return Bytes(std::min(both, memory_share.value() / 4) / 2);
 }
 
 }  // namespace optimus::executor

@@ -48,7 +48,7 @@ class Arena {
 };
 
 // How large each region is where no kernel needs more: together eight times the last-level cache
-// (256 MiB to 2 GiB), but no more than a quarter of what a core has of `memory`.
-Bytes UsualRegion(Bytes last_level_cache, Bytes memory, int cores);
+// (256 MiB to 2 GiB), but no more than a quarter of what this rank may fill.
+Bytes UsualRegion(Bytes last_level_cache, Bytes memory_share);
 
 }  // namespace optimus::executor

@@ -104,11 +104,11 @@ TEST(Arena, RefusesWhatTheSystemHasNot) {
 
 TEST(UsualRegion, EightTimesTheCacheWithinLimits) {
   const Bytes memory(std::int64_t{256} << 30);
-  EXPECT_EQ(UsualRegion(Bytes(8 * kMib), memory, 8), Bytes(128 * kMib));
-  EXPECT_EQ(UsualRegion(Bytes(64 * kMib), memory, 8), Bytes(256 * kMib));
-  EXPECT_EQ(UsualRegion(Bytes(1024 * kMib), memory, 8), Bytes(1024 * kMib));
-  // 64 cores that share 4 GiB: 16 MiB each for both regions.
-  EXPECT_EQ(UsualRegion(Bytes(32 * kMib), Bytes(4096 * kMib), 64), Bytes(8 * kMib));
+  EXPECT_EQ(UsualRegion(Bytes(8 * kMib), memory), Bytes(128 * kMib));
+  EXPECT_EQ(UsualRegion(Bytes(64 * kMib), memory), Bytes(256 * kMib));
+  EXPECT_EQ(UsualRegion(Bytes(1024 * kMib), memory), Bytes(1024 * kMib));
+  // One of 64 ranks that share 4 GiB: 16 MiB for both regions.
+  EXPECT_EQ(UsualRegion(Bytes(32 * kMib), Bytes(64 * kMib)), Bytes(8 * kMib));
 }
 
 }  // namespace

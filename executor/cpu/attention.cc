@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "executor/cpu/sizes.h"
 
 namespace optimus::executor {
 namespace {
@@ -16,7 +18,9 @@ namespace {
 // Under exp it is 0, and no infinity that could become a NaN.
 constexpr float kMasked = -1e30F;
 
-constexpr std::int64_t Aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 // A block's scores take at most this much, unless it has the fewest rows: half of a usual L2 cache,
 // so that the backward pass's two such matrices fit.
@@ -32,6 +36,13 @@ std::int64_t ChooseRows(const AttentionShape& shape) {
   if (shape.causal) rows = std::min(rows, tokens / 8);
   rows = std::clamp(rows / 16 * 16, kFewestRows, kMostRows);
   return std::min(rows, tokens);
+}
+
+// Under a causal mask the keys of a block are rounded up to a multiple of this: one block's rows up
+// to 128 of these, from there on more, which is 1 / 128 more work.
+std::int64_t KeyUnit(const AttentionShape& shape, std::int64_t rows) {
+  constexpr std::int64_t kMostShapes = 128;
+  return RoundUp(std::max(rows, shape.sequence_length / kMostShapes), rows);
 }
 
 absl::Status CheckShape(const AttentionShape& shape) {
@@ -74,9 +85,29 @@ struct ScratchPlan {
   std::int64_t scores = 0, p_gradient = 0;      // f32
   std::int64_t p = 0, scores_gradient = 0;      // bf16, where that is the element
   std::int64_t k_gradient = 0, v_gradient = 0;  // f32 sums, where the element is bf16
-  std::int64_t primitives = 0;
   std::int64_t end = 0;
 };
+
+ScratchPlan PlanScratch(const AttentionShape& shape, Element element, std::int64_t rows) {
+  const std::int64_t tokens = shape.sequence_length;
+  rows = std::min(rows, tokens);
+  const bool backward = shape.backward;
+  const bool rounded = element == Element::kBf16;
+  ScratchPlan plan;
+  const auto take = [&plan](std::initializer_list<std::int64_t> factors) {
+    const std::int64_t offset = plan.end;
+    plan.end += RoundUp(SaturatedProduct(factors), 64);
+    return offset;
+  };
+  const std::int64_t sums = rounded && backward ? 4 : 0;
+  plan.scores = take({rows, tokens, 4});
+  plan.p_gradient = take({rows, tokens, backward ? 4 : 0});
+  plan.p = rounded ? take({rows, tokens, 2}) : plan.scores;
+  plan.scores_gradient = rounded && backward ? take({rows, tokens, 2}) : plan.p_gradient;
+  plan.k_gradient = take({tokens, shape.head_dim, sums});
+  plan.v_gradient = take({tokens, shape.head_dim, sums});
+  return plan;
+}
 
 class StepsMaker {
  public:
@@ -163,24 +194,27 @@ class AttentionCore::Impl {
   absl::Status MakeBlocks(std::int64_t row_block) {
     const StepsMaker maker(shape_, element_);
     const std::int64_t tokens = shape_.sequence_length;
+    const std::int64_t unit = KeyUnit(shape_, row_block);
     for (std::int64_t first = 0; first < tokens; first += row_block) {
       const std::int64_t rows = std::min(row_block, tokens - first);
-      const std::int64_t keys = shape_.causal ? first + rows : tokens;
-      const auto known = std::find_if(steps_.begin(), steps_.end(), [&](const BlockSteps& s) {
-        return s.rows == rows && s.keys == keys;
-      });
-      blocks_.push_back({first, static_cast<std::size_t>(known - steps_.begin())});
-      if (known != steps_.end()) continue;
-      OPTIMUS_ASSIGN_OR_RETURN(BlockSteps steps, maker.Make(rows, keys));
-      steps_.push_back(std::move(steps));
+      const std::int64_t keys =
+          shape_.causal ? std::min(tokens, RoundUp(first + rows, unit)) : tokens;
+      // Keys never become less, so what is known is the last one.
+      if (steps_.empty() || steps_.back().rows != rows || steps_.back().keys != keys) {
+        OPTIMUS_ASSIGN_OR_RETURN(BlockSteps steps, maker.Make(rows, keys));
+        steps_.push_back(std::move(steps));
+      }
+      blocks_.push_back({first, steps_.size() - 1});
     }
-    PlanScratch(row_block);
+    plan_ = PlanScratch(shape_, element_, row_block);
+    for (const BlockSteps& steps : steps_) primitives_ = std::max(primitives_, MostScratch(steps));
     return absl::OkStatus();
   }
 
   std::int64_t query_bytes() const { return shape_.heads * shape_.sequences * head_bytes(); }
   std::int64_t key_bytes() const { return shape_.kv_heads * shape_.sequences * head_bytes(); }
-  std::int64_t scratch() const { return plan_.end; }
+  std::int64_t scratch() const { return plan_.end + primitives_; }
+  int shapes() const { return static_cast<int>(steps_.size()); }
   double done() const {
     double products = 0;  // rows x keys
     for (const Block& block : blocks_) {
@@ -232,27 +266,6 @@ class AttentionCore::Impl {
     return reinterpret_cast<float*>(scratch + offset);
   }
 
-  void PlanScratch(std::int64_t row_block) {
-    const std::int64_t scores =
-        std::min(row_block, shape_.sequence_length) * shape_.sequence_length;
-    const bool backward = shape_.backward;
-    const bool rounded = element_ == Element::kBf16;
-    const auto take = [this](std::int64_t bytes) {
-      const std::int64_t offset = plan_.end;
-      plan_.end += Aligned(bytes);
-      return offset;
-    };
-    plan_.scores = take(scores * 4);
-    plan_.p_gradient = take(backward ? scores * 4 : 0);
-    plan_.p = rounded ? take(scores * 2) : plan_.scores;
-    plan_.scores_gradient = rounded && backward ? take(scores * 2) : plan_.p_gradient;
-    plan_.k_gradient = take(rounded && backward ? head_elements() * 4 : 0);
-    plan_.v_gradient = take(rounded && backward ? head_elements() * 4 : 0);
-    std::int64_t most = 0;
-    for (const BlockSteps& steps : steps_) most = std::max(most, MostScratch(steps));
-    plan_.primitives = take(most);
-  }
-
   template <class Body>  // (head, kv_head) over all sequences
   absl::Status ForEachHead(Body body) const {
     const std::int64_t per_kv_head = shape_.heads / shape_.kv_heads;
@@ -267,7 +280,7 @@ class AttentionCore::Impl {
                              std::byte* scratch) const {
     const BlockSteps& steps = steps_[block.steps];
     float* scores = Floats(scratch, plan_.scores);
-    std::byte* primitives = scratch + plan_.primitives;
+    std::byte* primitives = scratch + plan_.end;
     OPTIMUS_RETURN_IF_ERROR(steps.scores.Run(Row(q, block.first), k, scores, primitives));
     if (shape_.causal) Mask(scores, steps.rows, steps.keys, block.first);
     return steps.softmax.Run(scores, p, primitives);
@@ -278,7 +291,7 @@ class AttentionCore::Impl {
     for (const Block& block : blocks_) {
       OPTIMUS_RETURN_IF_ERROR(Probabilities(block, head.q, head.k, p, scratch));
       OPTIMUS_RETURN_IF_ERROR(steps_[block.steps].output->Run(p, head.v, Row(head.o, block.first),
-                                                              scratch + plan_.primitives));
+                                                              scratch + plan_.end));
     }
     return absl::OkStatus();
   }
@@ -300,7 +313,7 @@ class AttentionCore::Impl {
       OPTIMUS_RETURN_IF_ERROR(BackwardBlock(block, head, k_sum, v_sum, scratch));
     }
     if (!rounded || !last) return absl::OkStatus();
-    std::byte* primitives = scratch + plan_.primitives;
+    std::byte* primitives = scratch + plan_.end;
     OPTIMUS_RETURN_IF_ERROR(round_gradient_->Run(k_sum, head.k_gradient, primitives));
     return round_gradient_->Run(v_sum, head.v_gradient, primitives);
   }
@@ -308,7 +321,7 @@ class AttentionCore::Impl {
   absl::Status BackwardBlock(const Block& block, const AttentionBackwardOperands& head,
                              float* k_sum, float* v_sum, std::byte* scratch) const {
     const BlockSteps& steps = steps_[block.steps];
-    std::byte* primitives = scratch + plan_.primitives;
+    std::byte* primitives = scratch + plan_.end;
     float* p = Floats(scratch, plan_.scores);
     float* p_gradient = Floats(scratch, plan_.p_gradient);
     void* p_operand = scratch + plan_.p;
@@ -330,6 +343,7 @@ class AttentionCore::Impl {
   std::vector<Block> blocks_;
   std::vector<BlockSteps> steps_;
   ScratchPlan plan_;
+  std::int64_t primitives_ = 0;           // bytes behind it
   std::optional<ToBf16> round_gradient_;  // of K or V, of one head
   friend class AttentionCore;
 };
@@ -350,10 +364,22 @@ absl::StatusOr<AttentionCore> AttentionCore::Create(const AttentionShape& shape,
   return AttentionCore(std::move(impl));
 }
 
+absl::StatusOr<AttentionMemory> AttentionCore::MemoryOf(const AttentionShape& shape,
+                                                        Element element) {
+  OPTIMUS_RETURN_IF_ERROR(CheckShape(shape));
+  const auto bytes = [&](std::int64_t heads) {
+    return Bytes(SaturatedProduct(
+        {shape.sequences, heads, shape.sequence_length, shape.head_dim, SizeOf(element)}));
+  };
+  return AttentionMemory{bytes(shape.heads), bytes(shape.kv_heads),
+                         Bytes(PlanScratch(shape, element, ChooseRows(shape)).end)};
+}
+
 Bytes AttentionCore::query_bytes() const { return Bytes(impl_->query_bytes()); }
 Bytes AttentionCore::key_bytes() const { return Bytes(impl_->key_bytes()); }
 Bytes AttentionCore::scratch() const { return Bytes(impl_->scratch()); }
 Flops AttentionCore::done() const { return Flops(impl_->done()); }
+int AttentionCore::shapes() const { return impl_->shapes(); }
 
 absl::Status AttentionCore::Forward(const AttentionForwardOperands& operands,
                                     std::byte* scratch) const {

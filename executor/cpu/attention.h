@@ -2,7 +2,8 @@
 // The attention core of a transformer layer on the CPU, forward and backward, on the calling
 // thread. Query rows are taken in blocks, so that the scores of a block stay in the cache; under a
 // causal mask a block multiplies only the keys up to its last row, so that about half of the work
-// is left out, as the FLOPs of a Schedule say.
+// is left out, as the FLOPs of a Schedule say. (In a long sequence the keys are rounded up, so that
+// there are few shapes: making oneDNN's primitives for one takes milliseconds.)
 //
 // Tensors lie without gaps: Q, O and their gradients as [sequences, heads, tokens, head_dim], K, V
 // and theirs as [sequences, kv_heads, tokens, head_dim]; kv head j belongs to the query heads from
@@ -29,8 +30,17 @@ struct AttentionBackwardOperands {
   void *q_gradient = nullptr, *k_gradient = nullptr, *v_gradient = nullptr;
 };
 
+// What a core takes of memory. At most kEndless each (executor/cpu/sizes.h).
+struct AttentionMemory {
+  Bytes queries;  // Q, O or the gradient of one
+  Bytes keys;     // K, V or the gradient of one
+  Bytes scratch;  // without what oneDNN's primitives want
+};
+
 class AttentionCore {
  public:
+  // Before anything is made, which takes its time. INVALID_ARGUMENT as Create.
+  static absl::StatusOr<AttentionMemory> MemoryOf(const AttentionShape& shape, Element element);
   // `element`: of all tensors; sums and scores are f32. `row_block` 0: chosen. INVALID_ARGUMENT
   // where a size is below 1 or kv_heads does not divide heads.
   static absl::StatusOr<AttentionCore> Create(const AttentionShape& shape, Element element,
@@ -45,6 +55,7 @@ class AttentionCore {
   // FLOPs of the products that are really done: above the Schedule's where blocks straddle the
   // causal diagonal.
   Flops done() const;
+  int shapes() const;  // of blocks
 
   // The one that the shape asks for. Gradients are overwritten.
   absl::Status Forward(const AttentionForwardOperands& operands, std::byte* scratch) const;

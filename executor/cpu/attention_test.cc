@@ -261,6 +261,43 @@ TEST(Attention, DoesAboutTheWorkThatIsCounted) {
   }
 }
 
+// More blocks than shapes: keys are rounded up, and what is beyond the diagonal must not count.
+TEST(Attention, ManyBlocksShareShapes) {
+  const AttentionShape shape{1, 2, 1, 300, 8, true, false};
+  AttentionCheck(shape, Element::kF32, 1).Run(2e-5);
+  EXPECT_EQ(AttentionCore::Create(shape, Element::kF32, 1)->shapes(), 150);
+  if (HasBf16()) AttentionCheck(shape, Element::kBf16, 1).Run(1e-2);
+}
+
+TEST(Attention, ALongSequenceHasFewShapes) {
+  for (const bool backward : {false, true}) {
+    const AttentionShape shape{1, 4, 4, 1'000'000, 64, true, backward};
+    const auto core = AttentionCore::Create(shape, Element::kF32);
+    ASSERT_TRUE(core.ok()) << core.status();
+    EXPECT_LE(core->shapes(), 130);
+    const double half = (backward ? 10.0 : 4.0) * 64 * 4 * 1e12 / 2;
+    EXPECT_GE(core->done().value(), half);
+    EXPECT_LT(core->done().value(), half * 1.01);
+  }
+}
+
+TEST(Attention, MemoryIsKnownBeforeAnythingIsMade) {
+  for (AttentionShape shape : Shapes()) {
+    for (const Element element : {Element::kF32, Element::kBf16}) {
+      if (element == Element::kBf16 && !HasBf16()) continue;
+      for (shape.backward = false;; shape.backward = true) {
+        const auto core = AttentionCore::Create(shape, element);
+        const auto memory = AttentionCore::MemoryOf(shape, element);
+        ASSERT_TRUE(core.ok() && memory.ok());
+        EXPECT_EQ(memory->queries, core->query_bytes());
+        EXPECT_EQ(memory->keys, core->key_bytes());
+        EXPECT_LE(memory->scratch, core->scratch());
+        if (shape.backward) break;
+      }
+    }
+  }
+}
+
 TEST(Attention, ScoresStaySmall) {
   for (const std::int64_t tokens : {512, 2048, 8192}) {
     const AttentionShape shape{4, 16, 16, tokens, 64, true, true};
@@ -276,6 +313,8 @@ TEST(Attention, RefusesImpossibleShapes) {
   EXPECT_THAT(std::string(heads.status().message()),
               testing::HasSubstr("3 kv heads do not divide 4 heads"));
   EXPECT_EQ(AttentionCore::Create({1, 4, 4, 0, 8, false, false}, Element::kF32).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AttentionCore::MemoryOf({1, 4, 0, 16, 8, false, false}, Element::kF32).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -44,10 +44,16 @@ absl::Status Named(const Kernel& kernel, const absl::Status& status) {
   return {status.code(), absl::StrCat(Describe(kernel), ": ", status.message())};
 }
 
-// What a kernel takes from the arena.
+// What a kernel takes from the arena, or what is enough for each of several.
 struct Needs {
   std::int64_t inputs = 0, outputs = 0, scratch = 0;
+  Bytes total() const { return Bytes(inputs + outputs + scratch); }
 };
+
+Needs Both(const Needs& a, const Needs& b) {
+  return {std::max(a.inputs, b.inputs), std::max(a.outputs, b.outputs),
+          std::max(a.scratch, b.scratch)};
+}
 
 struct Free {
   void operator()(std::byte* p) const { std::free(p); }
@@ -56,31 +62,35 @@ struct Free {
 // Room for one operand beside the others: what the arena adds for alignment.
 constexpr std::int64_t kRoom = 256;
 
-Needs NeedsOf(const MatMulShape& shape, const MatMul& product) {
+Needs NeedsOf(const MatMulShape& shape) {
   return {BytesOfA(shape).value() + BytesOfB(shape).value() + 2 * kRoom,
-          BytesOfC(shape).value() + kRoom, product.scratch().value()};
+          BytesOfC(shape).value() + kRoom, 0};
 }
 
-Needs NeedsOf(const AttentionCore& core, bool backward) {
-  const std::int64_t q = core.query_bytes().value() + kRoom;
-  const std::int64_t k = core.key_bytes().value() + kRoom;
-  return {(backward ? 2 : 1) * q + 2 * k, backward ? q + 2 * k : q, core.scratch().value()};
+Needs NeedsOf(const AttentionMemory& memory, bool backward) {
+  const std::int64_t q = memory.queries.value() + kRoom;
+  const std::int64_t k = memory.keys.value() + kRoom;
+  return {(backward ? 2 : 1) * q + 2 * k, backward ? q + 2 * k : q, memory.scratch.value()};
 }
 
 }  // namespace
 
 class CpuDevice::Impl {
  public:
-  Impl(bool bf16, Bytes region)
-      : element_(bf16 ? Element::kBf16 : Element::kF32), region_(region) {}
+  Impl(bool bf16, Bytes region, const MemoryShare& share)
+      : element_(bf16 ? Element::kBf16 : Element::kF32), region_(region), share_(share) {}
 
-  absl::Status Prepare(absl::Span<const Kernel> kernels, Bytes memory) {
+  absl::Status Prepare(absl::Span<const Kernel> kernels) {
     OPTIMUS_RETURN_IF_ERROR(CheckBackend());
+    // All of them before anything is made: that takes its time.
     for (const Kernel& kernel : kernels) {
-      if (absl::Status s = Add(kernel, memory); !s.ok()) return Named(kernel, s);
+      if (absl::Status s = CheckMemory(kernel); !s.ok()) return Named(kernel, s);
+    }
+    for (const Kernel& kernel : kernels) {
+      if (absl::Status s = Add(kernel); !s.ok()) return Named(kernel, s);
     }
     // None: a workload brings its own, and its data. Many ranks of one host could not each have it.
-    return kernels.empty() ? absl::OkStatus() : MakeMemory(memory);
+    return kernels.empty() ? absl::OkStatus() : MakeMemory();
   }
 
   absl::Status Run(const Kernel& kernel) {
@@ -119,41 +129,52 @@ class CpuDevice::Impl {
                      ") does not multiply bf16; hint: leave bf16 out, f32 is the default"));
   }
 
-  absl::Status Add(const Kernel& kernel, Bytes memory) {
+  absl::Status CheckMemory(const Kernel& kernel) {
+    if (kernel.kind == KernelKind::kGemm) return Count(NeedsOf(TrainingGemm(kernel, element_)));
+    if (kernel.kind != KernelKind::kAttention) return absl::OkStatus();
+    OPTIMUS_ASSIGN_OR_RETURN(const AttentionMemory memory,
+                             AttentionCore::MemoryOf(kernel.attention, element_));
+    return Count(NeedsOf(memory, kernel.attention.backward));
+  }
+
+  absl::Status Add(const Kernel& kernel) {
     if (kernel.kind == KernelKind::kGemm) {
       const MatMulShape shape = TrainingGemm(kernel, element_);
       if (products_.contains(KeyOf(shape))) return absl::OkStatus();
       OPTIMUS_ASSIGN_OR_RETURN(MatMul product, MatMul::Create(shape));
-      OPTIMUS_RETURN_IF_ERROR(Count(NeedsOf(shape, product), memory));
+      OPTIMUS_RETURN_IF_ERROR(Count({0, 0, product.scratch().value()}));
       products_.emplace(KeyOf(shape), Product{shape, std::move(product)});
     } else if (kernel.kind == KernelKind::kAttention) {
       if (attention_.contains(KeyOf(kernel.attention))) return absl::OkStatus();
       OPTIMUS_ASSIGN_OR_RETURN(AttentionCore core,
                                AttentionCore::Create(kernel.attention, element_));
-      OPTIMUS_RETURN_IF_ERROR(Count(NeedsOf(core, kernel.attention.backward), memory));
+      OPTIMUS_RETURN_IF_ERROR(Count({0, 0, core.scratch().value()}));
       attention_.emplace(KeyOf(kernel.attention), std::move(core));
     }
     return absl::OkStatus();
   }
 
-  absl::Status Count(const Needs& needs, Bytes memory) {
-    const std::int64_t total = needs.inputs + needs.outputs + needs.scratch;
-    if (total > memory.value() / 2) {
+  // The other half is for transfers, libraries and the system.
+  Bytes Limit() const { return Bytes(share_.bytes.value() / 2); }
+
+  absl::Status Count(const Needs& needs) {
+    const Needs all = Both(needs_, needs);
+    if (all.total() > Limit()) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "its operands take ", total, " bytes, more than half of the memory of ", memory.value(),
-          " bytes; hint: a smaller micro-batch or more tensor parallelism"));
+          "needs ", GibText(needs.total()), " for its operands",
+          needs.total() > Limit() ? "" : absl::StrCat(", ", GibText(all.total()), " with others'"),
+          ", but kernels may take ", GibText(Limit()), " (half of this rank's ",
+          GibText(share_.bytes), " ", share_.text,
+          "); hint: a smaller micro-batch, more tensor parallelism, or fewer ranks of a machine"));
     }
-    needs_.inputs = std::max(needs_.inputs, needs.inputs);
-    needs_.outputs = std::max(needs_.outputs, needs.outputs);
-    needs_.scratch = std::max(needs_.scratch, needs.scratch);
+    needs_ = all;
     return absl::OkStatus();
   }
 
   // An arena that is large enough goes on where it is: also a second schedule finds its operands in
   // memory, not in the cache.
-  absl::Status MakeMemory(Bytes memory) {
-    const Bytes usual =
-        region_ > Bytes(0) ? region_ : UsualRegion(LastLevelCache(), memory, Cores());
+  absl::Status MakeMemory() {
+    const Bytes usual = region_ > Bytes(0) ? region_ : UsualRegion(LastLevelCache(), share_.bytes);
     const Bytes inputs(std::max(usual.value(), needs_.inputs));
     const Bytes outputs(std::max(usual.value(), needs_.outputs));
     if (!arena_ || arena_->inputs() < inputs || arena_->outputs() < outputs) {
@@ -229,6 +250,7 @@ class CpuDevice::Impl {
 
   Element element_;
   Bytes region_;
+  MemoryShare share_;
   absl::flat_hash_map<ShapeKey, Product> products_;
   absl::flat_hash_map<ShapeKey, AttentionCore> attention_;
   Needs needs_;
@@ -238,14 +260,14 @@ class CpuDevice::Impl {
 };
 
 CpuDevice::CpuDevice(HostOptions options, bool bf16, Bytes region)
-    : HostDevice(options), impl_(std::make_unique<Impl>(bf16, region)) {}
+    : HostDevice(options), impl_(std::make_unique<Impl>(bf16, region, memory_share())) {}
 CpuDevice::~CpuDevice() { StopThreads(); }
 
 std::string CpuDevice::Description() const { return impl_->Description(); }
 bool CpuDevice::OutputsAreFinite() const { return impl_->OutputsAreFinite(); }
 
 absl::Status CpuDevice::PrepareKernels(absl::Span<const Kernel> kernels) {
-  return impl_->Prepare(kernels, memory());
+  return impl_->Prepare(kernels);
 }
 
 absl::StatusOr<std::int64_t> CpuDevice::RunKernel(const Kernel& kernel, std::int64_t /*ready_ns*/) {

@@ -31,7 +31,8 @@ class CpuDevice : public HostDevice {
 
  protected:
   // UNIMPLEMENTED: bf16 on a CPU that has none, a shape that oneDNN cannot do.
-  // RESOURCE_EXHAUSTED: operands of a kernel take more than half of the memory.
+  // RESOURCE_EXHAUSTED: the operands of kernels take more than half of what this rank may fill
+  // (HostDevice::memory_share).
   absl::Status PrepareKernels(absl::Span<const Kernel> kernels) override;
   absl::StatusOr<std::int64_t> RunKernel(const Kernel& kernel, std::int64_t ready_ns) override;
 

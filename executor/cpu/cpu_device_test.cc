@@ -1,10 +1,13 @@
 #include "executor/cpu/cpu_device.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/testing_kernels.h"
 #include "executor/cpu/primitives.h"
 #include "gmock/gmock.h"
@@ -116,7 +119,57 @@ TEST(CpuDevice, ErrorsNameTheKernel) {
   EXPECT_THAT(std::string(empty.message()), HasSubstr("'fc2'"));
   const absl::Status huge = device.Prepare(1, 0, {GemmKernel("lm_head", {1 << 22, 1 << 22, 64})});
   EXPECT_EQ(huge.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(huge.message()), HasSubstr("'lm_head': its operands take"));
+  EXPECT_THAT(std::string(huge.message()), HasSubstr("gemm kernel 'lm_head': needs"));
+}
+
+// Whatever the sizes: an error and no product that overflows, before oneDNN makes anything.
+TEST(CpuDevice, HugeShapesAreRefusedAtOnce) {
+  CpuDevice device({}, false, kSmallRegion);
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t size : {std::int64_t{1} << 31, std::int64_t{1} << 53, kHuge}) {
+    for (const Kernel& kernel :
+         {GemmKernel("fc1", {size, size, size}), GemmKernel("fc1_wgrad", {size, 1024, 1}),
+          GemmKernel("fc1_dgrad", {1, size, 1024}), AttentionKernel({1, size, 1, 256, 64}),
+          AttentionKernel({size, 1, 1, size, size}),
+          AttentionKernel({1, 1, 1, size, 64, true, true})}) {
+      const absl::Status status = device.Prepare(1, 0, {kernel});
+      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(" for its operands, but kernels may"));
+    }
+  }
+}
+
+TEST(CpuDevice, ARankTakesItsPartOfTheMemory) {
+  const Bytes machine = CpuDevice({}, false, kSmallRegion).memory();
+  const std::int64_t side = std::int64_t{1} << 10;
+  HostOptions options;
+  options.ranks_of_machine = static_cast<int>(machine.value() / (16 * side * side));
+  CpuDevice shared(options, false, kSmallRegion);
+  const Kernel kernel = GemmKernel("fc1", {side, side, side});
+  const absl::Status status = shared.Prepare(1, 0, {kernel});
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat("of ", GibText(machine), " for ", options.ranks_of_machine,
+                                     " ranks); hint: ")));
+  EXPECT_TRUE(CpuDevice({}, false, kSmallRegion).Prepare(1, 0, {kernel}).ok());
+}
+
+// Each alone would fit, but an arena has to hold the inputs of one and the outputs of the other.
+TEST(CpuDevice, CountsWhatAllKernelsNeed) {
+  HostOptions options;
+  const std::int64_t machine = CpuDevice({}, false, kSmallRegion).memory().value();
+  options.ranks_of_machine = static_cast<int>(machine / (std::int64_t{20} << 20));
+  const Kernel wide = GemmKernel("out", {1024, 1024 + 512, 16});
+  const Kernel deep = GemmKernel("in", {1024, 16, 1024});
+  for (const Kernel& kernel : {wide, deep}) {
+    CpuDevice device(options, false, kSmallRegion);
+    EXPECT_TRUE(device.Prepare(1, 0, {kernel}).ok());
+  }
+  CpuDevice device(options, false, kSmallRegion);
+  const absl::Status both = device.Prepare(1, 0, {wide, deep});
+  EXPECT_EQ(both.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(both.message()), HasSubstr("'in': needs"));
+  EXPECT_THAT(std::string(both.message()), HasSubstr(" with others'"));
 }
 
 TEST(CpuDevice, DescriptionSaysWhatComputes) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,8 @@ absl::StatusOr<Made> Guarded(const std::string& what, const std::function<Made()
                                           "): ", what, ": ", error.what());
     if (error.status == dnnl_out_of_memory) return absl::ResourceExhaustedError(text);
     return absl::UnimplementedError(text);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat("out of memory for oneDNN's ", what));
   }
 }
 

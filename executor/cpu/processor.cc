@@ -1,8 +1,5 @@
 #include "executor/cpu/processor.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
@@ -37,13 +34,6 @@ Bytes LastLevelCache() {
     if (file >> kibibytes >> unit && unit == 'K') largest = std::max(largest, kibibytes << 10);
   }
   return Bytes(largest > 0 ? largest : 32 << 20);
-}
-
-int Cores() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  if (sched_getaffinity(0, sizeof(mine), &mine) == 0) return std::max(CPU_COUNT(&mine), 1);
-  return static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
 }
 
 void FlushDenormals() {

@@ -1,6 +1,7 @@
 #include "executor/cpu/training_gemm.h"
 
 #include "absl/strings/match.h"
+#include "executor/cpu/sizes.h"
 
 namespace optimus::executor {
 
@@ -22,11 +23,13 @@ MatMulShape TrainingGemm(const Kernel& kernel, Element element) {
 }
 
 Bytes BytesOfA(const MatMulShape& shape) {
-  return Bytes(shape.m * shape.k * SizeOf(shape.operands));
+  return Bytes(SaturatedProduct({shape.m, shape.k, SizeOf(shape.operands)}));
 }
 Bytes BytesOfB(const MatMulShape& shape) {
-  return Bytes(shape.k * shape.n * SizeOf(shape.operands));
+  return Bytes(SaturatedProduct({shape.k, shape.n, SizeOf(shape.operands)}));
 }
-Bytes BytesOfC(const MatMulShape& shape) { return Bytes(shape.m * shape.n * SizeOf(shape.result)); }
+Bytes BytesOfC(const MatMulShape& shape) {
+  return Bytes(SaturatedProduct({shape.m, shape.n, SizeOf(shape.result)}));
+}
 
 }  // namespace optimus::executor

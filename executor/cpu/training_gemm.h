@@ -12,7 +12,7 @@ namespace optimus::executor {
 //   else C = A B (the batched products of an unfused attention too: heads are folded into m).
 MatMulShape TrainingGemm(const Kernel& kernel, Element element);
 
-// Of the operands and the result of a product.
+// Of the operands and the result of a product; at most kEndless (executor/cpu/sizes.h).
 Bytes BytesOfA(const MatMulShape& shape);
 Bytes BytesOfB(const MatMulShape& shape);
 Bytes BytesOfC(const MatMulShape& shape);

@@ -1,11 +1,14 @@
 #include "executor/cpu/training_gemm.h"
 
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/testing_kernels.h"
+#include "executor/cpu/sizes.h"
 #include "gtest/gtest.h"
 
 namespace optimus::executor {
@@ -90,6 +93,18 @@ TEST(TrainingGemm, Bytes) {
   const MatMulShape gradient = TrainingGemm(GemmKernel("fc1_wgrad", {3, 5, 7}), Element::kBf16);
   EXPECT_EQ(BytesOfA(gradient), Bytes(42));
   EXPECT_EQ(BytesOfC(gradient), Bytes(60));
+}
+
+TEST(TrainingGemm, BytesOfHugeShapesDoNotOverflow) {
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  const MatMulShape shape = TrainingGemm(GemmKernel("fc1", {kHuge, 2, kHuge}), Element::kF32);
+  EXPECT_EQ(BytesOfA(shape), Bytes(kEndless));
+  EXPECT_EQ(BytesOfB(shape), Bytes(kEndless));
+  EXPECT_EQ(BytesOfC(shape), Bytes(kEndless));
+  EXPECT_EQ(SaturatedProduct({kHuge, 0, kHuge}), 0);
+  EXPECT_EQ(SaturatedProduct({kHuge, kHuge, 0}), 0);
+  EXPECT_EQ(SaturatedProduct({kEndless / 8, 2, 4}), kEndless);
+  EXPECT_EQ(SaturatedProduct({kEndless / 8, 2, 3}), kEndless / 8 * 6);
 }
 
 TEST(TrainingGemm, EmptyShapesAreRefused) {

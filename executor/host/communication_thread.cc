@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "executor/host/out_of_memory.h"
 
 namespace optimus::executor {
 
@@ -59,7 +60,7 @@ void CommunicationThread::Progress() {
 void CommunicationThread::RunStep() {
   const std::lock_guard lock(rounds_mutex_);
   Reset();
-  if (absl::Status error = Rounds(); !error.ok()) {
+  if (absl::Status error = CatchOutOfMemory([this] { return Rounds(); }); !error.ok()) {
     state_.Fail(std::move(error));
   }
   if (state_.given_up.load(std::memory_order_seq_cst)) {

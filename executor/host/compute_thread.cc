@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "executor/host/out_of_memory.h"
 
 namespace optimus::executor {
 
 void ComputeThread::Run() {
   WakeExactly();
   for (std::uint32_t seen = 0; WaitForStep(seen); ++seen) {
-    if (absl::Status error = RunStep(); !error.ok()) {
+    if (absl::Status error = CatchOutOfMemory([this] { return RunStep(); }); !error.ok()) {
       state_.Fail(std::move(error));
     }
     if (stopping()) {

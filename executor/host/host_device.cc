@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "executor/host/communication_thread.h"
 #include "executor/host/compute_thread.h"
-#include "executor/host/machine_memory.h"
 #include "executor/host/step_state.h"
 
 namespace optimus::executor {
@@ -43,6 +42,7 @@ class HostDevice::Impl {
  public:
   Impl(const HostOptions& options, ComputeThread::RunKernel run_kernel)
       : state_(options),
+        memory_share_(ShareOfMemory(options.ranks_of_machine)),
         communication_(state_),
         compute_(state_, communication_, std::move(run_kernel)),
         compute_thread_([this] { compute_.Run(); }),
@@ -78,6 +78,7 @@ class HostDevice::Impl {
   StepState& state() { return state_; }
   const StepState& state() const { return state_; }
   ComputeThread& compute() { return compute_; }
+  const MemoryShare& memory_share() const { return memory_share_; }
 
  private:
   enum class Phase : std::uint8_t { kIdle, kOpen, kStarted };
@@ -92,6 +93,7 @@ class HostDevice::Impl {
   void ClearQueues();
 
   StepState state_;
+  const MemoryShare memory_share_;
   CommunicationThread communication_;
   ComputeThread compute_;
   Phase phase_ = Phase::kIdle;
@@ -331,6 +333,7 @@ std::int64_t HostDevice::NominalTimeNs(Event event) const {
 }
 
 Bytes HostDevice::memory() const { return MachineMemory(); }
+const MemoryShare& HostDevice::memory_share() const { return impl_->memory_share(); }
 void HostDevice::SetProgress(std::function<void()> progress) {
   impl_->SetProgress(std::move(progress));
 }

@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "executor/host/machine_memory.h"
 #include "executor/runtime/device.h"
 #include "executor/runtime/this_host.h"
 
@@ -46,7 +47,8 @@ class HostTask {
 };
 
 struct HostOptions {
-  int core = -1;  // both threads are pinned to this CPU; -1: they are not
+  int ranks_of_machine = 1;  // that share its memory; this one is one of them
+  int core = -1;             // both threads are pinned to this CPU; -1: they are not
   // How often what is in flight is polled:
   //   - while the compute thread is idle; 0: all the time, but it yields the core in between. Where
   //     poll_idle_longest is longer, the pause grows up to it, as an eighth of the time in which no
@@ -90,6 +92,8 @@ class HostDevice : public Device {
   bool HasHappened(Event event) const final;
   std::int64_t TimeNs(Event event) const final;
   Bytes memory() const override;  // of the machine
+  // Of it, what this rank may fill: as it was when the device was made.
+  const MemoryShare& memory_share() const;
   // Calls PrepareKernels.
   absl::Status Prepare(std::uint32_t events, std::uint32_t slots,
                        absl::Span<const Kernel> kernels) final;

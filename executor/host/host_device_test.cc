@@ -437,6 +437,34 @@ TEST(HostDevice, PinsItsThreadsOrSaysThatItCannot) {
   EXPECT_EQ(compute_cpu, options.core);
 }
 
+TEST(HostDevice, OutOfMemoryOnItsThreadsIsAnError) {
+  for (const bool on_compute : {true, false}) {
+    FunctionDevice device;
+    ASSERT_TRUE(device.Prepare(0, 0, {}).ok());
+    ASSERT_TRUE(device.Begin().ok());
+    if (on_compute) {
+      ASSERT_TRUE(
+          device.LaunchHost(kCompute, []() -> absl::Status { throw std::bad_alloc(); }).ok());
+    } else {
+      auto task = std::make_unique<FunctionTask>();
+      task->start = [](std::int64_t) -> absl::Status { throw std::bad_alloc(); };
+      ASSERT_TRUE(device.Enqueue(kTp, std::move(task)).ok());
+    }
+    ASSERT_TRUE(device.Start().ok());
+    const absl::Status status = device.Synchronize(kForever).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(MessageOf(status), HasSubstr("out of memory within a step"));
+  }
+}
+
+TEST(HostDevice, KnowsItsPartOfTheMemory) {
+  HostOptions options;
+  options.ranks_of_machine = 4;
+  const FunctionDevice device(options);
+  EXPECT_LE(device.memory_share().bytes, Bytes(device.memory().value() / 4));
+  EXPECT_GT(device.memory_share().bytes, Bytes(0));
+}
+
 TEST(Clock, SleepsUntilTheMomentAndNotAtAllForThePast) {
   const std::int64_t until = NowNs() + 2'000'000;
   SleepUntilNs(until);

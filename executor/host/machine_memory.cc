@@ -1,13 +1,16 @@
 #include "executor/host/machine_memory.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
 namespace optimus::executor {
@@ -29,6 +32,22 @@ std::int64_t SmallestLimit(const std::string& hierarchy, std::string group, cons
     }
     group.resize(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
   }
+}
+
+// Nothing where there is no limit.
+std::optional<Bytes> AddressSpaceLeft() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::nullopt;
+  }
+  std::ifstream file("/proc/self/statm");
+  std::int64_t pages = 0;
+  if (!(file >> pages)) {
+    return std::nullopt;
+  }
+  const auto all = static_cast<std::int64_t>(
+      std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<std::int64_t>::max()));
+  return Bytes(std::max<std::int64_t>(0, all - pages * sysconf(_SC_PAGE_SIZE)));
 }
 
 }  // namespace
@@ -56,5 +75,21 @@ Bytes MachineMemory() {
   const Bytes ram(std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE));
   return LimitedMemory(ram, "");
 }
+
+MemoryShare ShareOfMemory(int ranks_of_machine) {
+  return ShareOf(MachineMemory(), ranks_of_machine, AddressSpaceLeft());
+}
+
+MemoryShare ShareOf(Bytes memory, int ranks, std::optional<Bytes> address_space_left) {
+  ranks = std::max(ranks, 1);
+  const Bytes part(memory.value() / ranks);
+  if (address_space_left.has_value() && *address_space_left < part) {
+    return {*address_space_left, "that ulimit -v leaves"};
+  }
+  return {part,
+          absl::StrCat("of ", GibText(memory), " for ", ranks, ranks == 1 ? " rank" : " ranks")};
+}
+
+std::string GibText(Bytes bytes) { return absl::StrFormat("%.4g GiB", ToGib(bytes)); }
 
 }  // namespace optimus::executor

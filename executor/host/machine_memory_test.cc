@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/testing_folder.h"
 #include "gtest/gtest.h"
@@ -40,6 +41,26 @@ TEST(MachineMemory, KnowsTheFirstVersionOfControlGroups) {
   EXPECT_EQ(LimitedMemory(Bytes(1000), root), Bytes(300));
   WriteFile(root + "/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "200\n");
   EXPECT_EQ(LimitedMemory(Bytes(1000), root), Bytes(200));
+}
+
+TEST(MemoryShare, IsDividedByTheRanksOfTheMachine) {
+  const Bytes gib(std::int64_t{1} << 30);
+  const MemoryShare alone = ShareOf(24 * gib, 1, std::nullopt);
+  EXPECT_EQ(alone.bytes, 24 * gib);
+  EXPECT_EQ(alone.text, "of 24 GiB for 1 rank");
+  const MemoryShare shared = ShareOf(24 * gib, 64, std::nullopt);
+  EXPECT_EQ(shared.bytes, Bytes(384 << 20));
+  EXPECT_EQ(shared.text, "of 24 GiB for 64 ranks");
+  EXPECT_EQ(GibText(shared.bytes), "0.375 GiB");
+}
+
+// Its own limit is not shared.
+TEST(MemoryShare, IsNoMoreThanTheAddressSpace) {
+  EXPECT_EQ(ShareOf(Bytes(1000), 4, Bytes(251)).bytes, Bytes(250));
+  const MemoryShare limited = ShareOf(Bytes(1000), 4, Bytes(249));
+  EXPECT_EQ(limited.bytes, Bytes(249));
+  EXPECT_EQ(limited.text, "that ulimit -v leaves");
+  EXPECT_LE(ShareOfMemory(3).bytes, Bytes(MachineMemory().value() / 3));
 }
 
 }  // namespace

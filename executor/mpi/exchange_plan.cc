@@ -191,7 +191,7 @@ absl::StatusOr<ExchangePlan> PlanExchange(CollectiveKind kind, std::int64_t floa
 }
 
 std::int64_t FloatsFor(CollectiveKind kind, Bytes bytes, int size) {
-  const std::int64_t floats = (bytes.value() + 3) / 4;
+  const std::int64_t floats = FloatsOf(bytes);
   return NeedsEqualParts(kind) ? (floats + size - 1) / size * size : floats;
 }
 

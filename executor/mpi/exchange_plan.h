@@ -43,6 +43,10 @@ struct ExchangePlan {
 absl::StatusOr<ExchangePlan> PlanExchange(CollectiveKind kind, std::int64_t floats, int rank,
                                           int size);
 
+// The least number of floats that is at least `bytes`.
+constexpr std::int64_t FloatsOf(Bytes bytes) {
+  return bytes.value() / 4 + (bytes.value() % 4 == 0 ? 0 : 1);
+}
 // The least number of floats that is at least `bytes` and that PlanExchange takes.
 std::int64_t FloatsFor(CollectiveKind kind, Bytes bytes, int size);
 

@@ -23,12 +23,18 @@ MemoryRing::~MemoryRing() {
   }
 }
 
-// Eight pieces fit; a power of two, so that few sizes are tried. Huge pages: the kernel copies
-// between processes by the page, and takes half the time with them.
-bool MemoryRing::Reserve(std::int64_t floats) {
+// Eight pieces fit; a power of two, so that few sizes are tried; fewer pieces where memory is
+// short. Huge pages: the kernel copies between processes by the page, and takes half the time with
+// them.
+bool MemoryRing::Reserve(std::int64_t floats, Bytes most) {
+  const std::int64_t limit = most.value() / kPage * kPage;
+  if (floats > limit / static_cast<std::int64_t>(sizeof(float))) {
+    return false;
+  }
   const std::int64_t piece = PieceBytes(floats);
-  const auto bytes = static_cast<std::int64_t>(
+  const auto wanted = static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(std::max(kLeastBytes, 8 * piece))));
+  const std::int64_t bytes = std::min(wanted, limit);
   if (!regions_.empty() && regions_.back().bytes >= bytes) {
     return true;
   }

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/units.h"
+
 namespace optimus::executor {
 
 class MemoryRing {
@@ -16,9 +18,9 @@ class MemoryRing {
   MemoryRing(const MemoryRing&) = delete;
   MemoryRing& operator=(const MemoryRing&) = delete;
 
-  // Makes sure that pieces of so many floats can be had: touches all of the memory, which takes its
-  // time, so not within a step. False: the system has not that much.
-  bool Reserve(std::int64_t floats);
+  // Makes sure that pieces of so many floats can be had, and takes no more than `most`: touches all
+  // of the memory, which takes its time, so not within a step. False: there is not that much.
+  bool Reserve(std::int64_t floats, Bytes most);
   // Starts at a page; all floats are normal numbers before they are written. Null where so much was
   // not reserved. Pieces lie on each other where more than the region is taken while they are out.
   float* Next(std::int64_t floats);

@@ -13,8 +13,6 @@
 namespace optimus::executor {
 namespace {
 
-std::int64_t OwnFloats(Bytes bytes) { return (bytes.value() + 3) / 4; }
-
 class SendTask : public HostTask {
  public:
   SendTask(std::shared_ptr<Transport> transport, MessageEnds ends, const MessageCall& call)
@@ -35,7 +33,7 @@ class SendTask : public HostTask {
     absl::Span<const float> data;
     if (call_.payload.input) data = call_.payload.input();
     const std::int64_t floats =
-        call_.payload.input ? static_cast<std::int64_t>(data.size()) : OwnFloats(call_.bytes);
+        call_.payload.input ? static_cast<std::int64_t>(data.size()) : FloatsOf(call_.bytes);
     if (pacing != nullptr) {
       end_ns_ = pacing->MessageEndNs(call_.message, call_.bytes, ends_.source, ends_.destination,
                                      ready_ns);
@@ -157,7 +155,7 @@ class ReceiveTask : public HostTask {
                                  call_.message,
                                  kMessage,
                                  0,
-                                 known_size ? OwnFloats(call_.bytes) : header.floats,
+                                 known_size ? FloatsOf(call_.bytes) : header.floats,
                                  0};
     if (header.stamp == expected.stamp && header.floats == expected.floats) {
       return absl::OkStatus();

@@ -41,6 +41,10 @@ class MpiCommunicator : public Communicator {
     return absl::OkStatus();
   }
 
+  absl::Status Reserve(Bytes largest) override {
+    return transport().Reserve(executor::FloatsOf(largest));
+  }
+
   absl::Status Expect(absl::Span<const MessageCall> calls) override {
     for (const MessageCall& call : calls) {
       OPTIMUS_RETURN_IF_ERROR(CheckPeer(call));
@@ -78,7 +82,7 @@ class MpiCommunicator : public Communicator {
  private:
   // That mean nothing.
   static std::int64_t FloatsOf(const MessageCall& call) {
-    return call.payload.input || call.payload.output ? 0 : (call.bytes.value() + 3) / 4;
+    return call.payload.input || call.payload.output ? 0 : executor::FloatsOf(call.bytes);
   }
   Transport& transport() const { return *link_->transport; }
   std::int32_t GlobalRank(std::int32_t member) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "executor/mpi/clock.h"
@@ -60,10 +61,12 @@ TEST(SumPartsTest, AddsInTheOrderOfTheParts) {
   }
 }
 
+constexpr Bytes kPlenty(std::int64_t{4} << 30);
+
 TEST(MemoryRingTest, PiecesFollowEachOtherRoundAndRound) {
   MemoryRing ring;
   EXPECT_EQ(ring.Next(1), nullptr);
-  ASSERT_TRUE(ring.Reserve(1000));
+  ASSERT_TRUE(ring.Reserve(1000, kPlenty));
   constexpr std::int64_t kPageFloats = 1024;
   float* const first = ring.Next(1000);
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(std::isnormal(first[i]));
@@ -76,9 +79,9 @@ TEST(MemoryRingTest, PiecesFollowEachOtherRoundAndRound) {
 
 TEST(MemoryRingTest, GrowsForLargePiecesAndKeepsWhatIsOut) {
   MemoryRing ring;
-  ASSERT_TRUE(ring.Reserve(1));
+  ASSERT_TRUE(ring.Reserve(1, kPlenty));
   float* const small = ring.Next(1);
-  ASSERT_TRUE(ring.Reserve(MemoryRing::kLeastBytes / 4 / 4));
+  ASSERT_TRUE(ring.Reserve(MemoryRing::kLeastBytes / 4 / 4, kPlenty));
   float* last = nullptr;
   for (int i = 0; i < 8; ++i) {
     float* const next = ring.Next(MemoryRing::kLeastBytes / 4 / 4);
@@ -88,7 +91,22 @@ TEST(MemoryRingTest, GrowsForLargePiecesAndKeepsWhatIsOut) {
   }
   small[0] = 2;  // still there
   EXPECT_EQ(ring.Next(MemoryRing::kLeastBytes / 4 * 2 + 1), nullptr);
-  EXPECT_FALSE(ring.Reserve(std::int64_t{1} << 45));
+  EXPECT_FALSE(ring.Reserve(std::int64_t{1} << 45, Bytes(std::int64_t{1} << 60)));
+}
+
+// Where memory is short, pieces lie on each other, down to a single one.
+TEST(MemoryRingTest, TakesNoMoreThanItMay) {
+  constexpr std::int64_t kPageFloats = 1024;
+  MemoryRing ring;
+  ASSERT_TRUE(ring.Reserve(2 * kPageFloats, Bytes(5 * 4096 + 1)));
+  float* const first = ring.Next(2 * kPageFloats);
+  EXPECT_EQ(ring.Next(2 * kPageFloats), first + 2 * kPageFloats);
+  EXPECT_EQ(ring.Next(2 * kPageFloats), first);
+  ASSERT_TRUE(ring.Reserve(5 * kPageFloats, Bytes(5 * 4096 + 1)));  // the same region
+  EXPECT_EQ(ring.Next(5 * kPageFloats), first);
+  EXPECT_FALSE(ring.Reserve(5 * kPageFloats + 1, Bytes(5 * 4096 + 1)));
+  EXPECT_FALSE(ring.Reserve(std::numeric_limits<std::int64_t>::max(), kPlenty));
+  EXPECT_FALSE(MemoryRing().Reserve(1, Bytes(4095)));
 }
 
 TEST(HeaderLineTest, NamesOperationKindAndSize) {

@@ -21,12 +21,18 @@ absl::Status Transport::Reserve(std::int64_t floats) {
   if (pacing != nullptr || floats == 0) {
     return absl::OkStatus();
   }
+  // Kernels may take a half, libraries and the system need some of the rest.
+  const MemoryShare& share = device.memory_share();
+  const Bytes most(share.bytes.value() / 6);
   const std::lock_guard lock(mutex);
-  if (inputs.Reserve(floats) && results.Reserve(floats)) {
+  if (inputs.Reserve(floats, most) && results.Reserve(floats, most)) {
     return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(absl::StrCat("the system has no memory for transfers of ",
-                                                   floats * sizeof(float), " bytes (16 times it)"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a message or collective needs ", GibText(Bytes(4 * floats)), " for what is sent and again ",
+      "for what arrives, but each may take ", GibText(most), " (a sixth of this rank's ",
+      GibText(share.bytes), " ", share.text,
+      "); hint: a smaller micro-batch, more tensor parallelism, or fewer ranks of a machine"));
 }
 
 void Transport::Close() {

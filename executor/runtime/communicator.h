@@ -67,6 +67,10 @@ class Communicator {
                                                               const std::string& name) = 0;
   // Of the world, before the first step of a schedule: what its messages need.
   virtual absl::Status Connect(const ir::Schedule& schedule) = 0;
+  // Of the world, before the first step: makes room for calls without a Payload, each of up to
+  // `largest`. Without it they make it when they are enqueued, one rank here and another there.
+  // RESOURCE_EXHAUSTED.
+  virtual absl::Status Reserve(Bytes /*largest*/) { return absl::OkStatus(); }
   // Of the world, within a step, before Device::Start: this rank will receive `calls` in the step,
   // so that no send waits for a receive that the program has not come to. Each is received later by
   // Receive with the same peer and message.

@@ -444,6 +444,77 @@ TEST(RuntimeTest, NamesTheOperationThatCannotBeEnqueued) {
             "kernel");
 }
 
+class FailingWorkload : public SummingWorkload {
+ public:
+  using SummingWorkload::SummingWorkload;
+  absl::StatusOr<std::function<absl::Status()>> Kernel(std::uint32_t /*id*/) override {
+    return [] { return absl::InternalError("rank 0: this kernel"); };
+  }
+};
+
+TEST(RuntimeTest, AnErrorThatNamesItsRankIsNotNamedTwice) {
+  const ir::Schedule schedule = ir::testing::OneForwardOneBackward(1, 1, 10, 20, 0);
+  Cluster cluster(1);
+  const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
+    FailingWorkload workload(schedule.programs[0], 0);
+    absl::StatusOr<std::unique_ptr<Runtime>> runtime =
+        Runtime::Create(schedule, its.world, its.device, its.ranks, &workload);
+    if (!runtime.ok()) return runtime.status();
+    return (*runtime)->Step(0, GiveUp()).status();
+  });
+  EXPECT_THAT(std::string(statuses[0].message()),
+              ::testing::StartsWith("rank 0: this kernel; it was at step 0: "));
+}
+
+// Two stages of two ranks each; the collective is over both stages, the other one of a rank alone.
+ir::Schedule WithLargeData() {
+  ir::testing::ScheduleBuilder builder({1, 2, 2});
+  const std::int32_t edge = builder.AddTransfer("edge", 7000, 0);
+  const std::int32_t pipeline = builder.AddGroup("pipeline", false, true, false);
+  const std::int32_t alone = builder.AddGroup("dp", true, false, false);
+  const auto gather = builder.AddCollectiveWork(CollectiveKind::kAllGather, 9001, pipeline);
+  const auto none = builder.AddCollectiveWork(CollectiveKind::kAllReduce, 1 << 20, alone);
+  builder.AddSend(0, ir::Stream::kForwardSend, 1, 0, edge);
+  builder.AddReceive(1, ir::Stream::kForwardReceive, 0, 0, edge);
+  const ir::Tag tag = ir::testing::PhaseTag(Phase::kGradientSync);
+  for (const int stage : {0, 1}) {
+    builder.AddCollective(stage, ir::Stream::kDataParallel, tag, gather);
+    builder.AddCollective(stage, ir::Stream::kDataParallel, tag, none);
+  }
+  return builder.Take();
+}
+
+TEST(RuntimeTest, MakesRoomForTheLargestDataBeforeAStep) {
+  const ir::Schedule schedule = WithLargeData();
+  for (const bool data_is_real : {false, true}) {
+    Cluster cluster(4);
+    const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
+      const int stage = PlaceOf(schedule, its.world.rank()).stage;
+      SummingWorkload workload(schedule.programs[stage], its.world.rank());
+      const absl::Status made =
+          Runtime::Create(schedule, its.world, its.device, its.ranks,
+                          data_is_real ? static_cast<Workload*>(&workload) : nullptr)
+              .status();
+      EXPECT_EQ(its.ranks.reserved, Bytes(data_is_real ? 0 : 9001 + 2 * 4));
+      return made;
+    });
+    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST(RuntimeTest, NamesTheOperationThatThereIsNoRoomFor) {
+  const ir::Schedule schedule = WithLargeData();
+  Cluster cluster(4);
+  const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
+    its.ranks.most = Bytes(9000);
+    return Runtime::Create(schedule, its.world, its.device, its.ranks, nullptr).status();
+  });
+  for (const absl::Status& status : statuses) {
+    EXPECT_TRUE(absl::IsResourceExhausted(status));
+    EXPECT_EQ(std::string(status.message()), "gradient_sync all_gather: too large");
+  }
+}
+
 TEST(PlaceTest, IsTheInverseOfRankOf) {
   const ir::Schedule schedule = ir::testing::ScheduleBuilder({3, 2, 4}, 2).Take();
   for (int stage = 0; stage < 2; ++stage) {

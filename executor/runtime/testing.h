@@ -308,10 +308,17 @@ class FakeCommunicator : public Communicator {
                                               absl::StrCat(name_, "/", splits_++, " ", name));
   }
   absl::Status Connect(const ir::Schedule& /*schedule*/) override { return absl::OkStatus(); }
+  absl::Status Reserve(Bytes largest) override {
+    reserved = largest;
+    return largest <= most ? absl::OkStatus() : absl::ResourceExhaustedError("too large");
+  }
   absl::Status Expect(absl::Span<const MessageCall> calls) override {
     expected_.assign(calls.begin(), calls.end());
     return absl::OkStatus();
   }
+
+  Bytes most{std::int64_t{1} << 40};  // that it makes room for
+  Bytes reserved;
 
   absl::Status Collective(ir::Stream stream, const CollectiveCall& call) override {
     if (stream_.value_or(stream) != stream) {

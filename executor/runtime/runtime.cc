@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
@@ -53,6 +54,8 @@ class Runtime::Impl {
 
  private:
   absl::Status SplitGroups();
+  absl::Status ReserveData();
+  Bytes DataOf(const PlannedOperation& op) const;
   absl::Status Enqueue(int step);
   absl::Status ExpectMessages(int step);
   absl::Status EnqueueOne(std::uint32_t id, int step);
@@ -90,6 +93,7 @@ absl::Status Runtime::Impl::Prepare() {
   const absl::Span<const Kernel> kernels =
       workload_ == nullptr ? absl::MakeConstSpan(plan_.kernels) : absl::Span<const Kernel>();
   OPTIMUS_RETURN_IF_ERROR(device_.Prepare(2 * count, count, kernels));
+  if (workload_ == nullptr) OPTIMUS_RETURN_IF_ERROR(ReserveData());
   expected_of_.assign(count, 0);
   for (const std::uint32_t id : plan_.receives) {
     expected_of_[id] = expected_.size();
@@ -122,6 +126,38 @@ absl::StatusOr<std::vector<OperationTime>> Runtime::Impl::Step(
   OPTIMUS_RETURN_IF_ERROR(Finish(while_waiting));
   current_.Stop();
   return Times();
+}
+
+// Now, where all ranks agree on what goes wrong, and not when a step is enqueued.
+absl::Status Runtime::Impl::ReserveData() {
+  Bytes most;
+  std::uint32_t largest = 0;
+  for (std::uint32_t id = 0; id < plan_.operations.size(); ++id) {
+    const Bytes bytes = DataOf(plan_.operations[id]);
+    if (bytes <= most) continue;
+    most = bytes;
+    largest = id;
+  }
+  const absl::Status reserved = ranks_.Reserve(most);
+  if (reserved.ok()) return reserved;
+  return {reserved.code(),
+          absl::StrCat(ir::Describe(schedule_, program(), largest), ": ", reserved.message())};
+}
+
+Bytes Runtime::Impl::DataOf(const PlannedOperation& op) const {
+  switch (op.kind) {
+    case ir::OperationKind::kKernel:
+      break;
+    case ir::OperationKind::kSend:
+    case ir::OperationKind::kReceive:
+      return schedule_.transfers[op.work].bytes;
+    case ir::OperationKind::kCollective: {
+      // Equal parts of whole floats may be a little more.
+      const std::int64_t members = communicators_[op.channel]->size();
+      return members == 1 ? Bytes(0) : schedule_.collectives[op.work].work.bytes + Bytes(4 * members);
+    }
+  }
+  return Bytes(0);
 }
 
 absl::Status Runtime::Impl::Enqueue(int step) {
@@ -254,10 +290,13 @@ NominalTimes Runtime::Impl::Nominal() const {
   return nominal;
 }
 
+// Errors about a stamp of its own begin with the rank already.
 absl::Status Runtime::Impl::Name(const absl::Status& error) const {
   const std::string at = current_.Describe();
-  return {error.code(), absl::StrCat("rank ", world_.rank(), ": ", error.message(),
-                                     at.empty() ? "" : "; it was at ", at)};
+  const std::string rank = absl::StrCat("rank ", world_.rank(), ": ");
+  return {error.code(),
+          absl::StrCat(absl::StartsWith(error.message(), rank) ? "" : rank, error.message(),
+                       at.empty() ? "" : "; it was at ", at)};
 }
 
 absl::Status Runtime::Impl::Name(const absl::Status& error, std::uint32_t id) const {

@@ -81,8 +81,9 @@ absl::StatusOr<absl::Duration> TimeoutOf(const std::string& timeout) {
         absl::StrCat("--timeout=", timeout, ": ", parsed.status().message()));
   }
   const double seconds = ToSeconds(*parsed);
-  OPTIMUS_RETURN_IF_ERROR(CheckRange("--timeout", seconds, 0.1, 86400));
-  return absl::Seconds(seconds);
+  if (seconds >= 0.1 && seconds <= 86400) return absl::Seconds(seconds);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--timeout=", timeout, ": must be from 0.1s to 86400s (a day)"));
 }
 
 absl::Status CheckRange(const std::string& flag, double value, double least, double greatest) {

@@ -77,8 +77,8 @@ TEST_F(CliRunTest, HelpNamesEveryFlag) {
 TEST_F(CliRunTest, AnotherWorldIsRefusedWithTheRightCommand) {
   ExpectOneLineError(
       absl::StrCat("run ", kTwoRanks, " --backend=emulated --iterations=3"),
-      {kTwoRanks, "this schedule needs 2 ranks (DP 1 x PP 2 x TP 1), 1 was started",
-       absl::StrCat("mpirun -np 2 optimus run ", kTwoRanks, " --backend=emulated --iterations=3")});
+      {kTwoRanks, "this schedule needs 2 ranks (DP 1 x PP 2 x TP 1), 1 was started", "mpirun ",
+       absl::StrCat("-np 2 optimus run ", kTwoRanks, " --backend=emulated --iterations=3")});
 }
 
 TEST_F(CliRunTest, FlagsThatMakeNoSense) {
@@ -86,7 +86,7 @@ TEST_F(CliRunTest, FlagsThatMakeNoSense) {
   ExpectOneLineError(absl::StrCat("run ", kTwoRanks), {"--backend is required"});
   ExpectOneLineError(run + "tpu", {"--backend=tpu: is none of cpu, cuda, emulated"});
   ExpectOneLineError(run + "cpu --timeout=5", {"--timeout=5"});
-  ExpectOneLineError(run + "cpu --timeout=1ms", {"--timeout", "must be from 0.1 to 86400"});
+  ExpectOneLineError(run + "cpu --timeout=1ms", {"--timeout=1ms: must be from 0.1s to 86400s"});
   ExpectOneLineError(run + "cpu --iterations=0", {"--iterations: is 0; must be from 1"});
   ExpectOneLineError(run + "cpu --warmup=-1", {"--warmup: is -1; must be from 0"});
   ExpectOneLineError(run + "cpu --time-scale=2", {"--time-scale is for --backend=emulated only"});

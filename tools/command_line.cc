@@ -82,7 +82,7 @@ int FailOnce(const CommandLine& line, const absl::Status& status) {
   const bool many =
       std::any_of(line.commands.begin(), line.commands.end(),
                   [](const auto& command) { return command->parsed() && command->many_ranks(); });
-  if (!many || LaunchedRank() == 0) return Fail(status);
+  if (!many || LaunchedRank() == 0 || IsOwnError(status)) return Fail(status);
   WaitForFirstRank();
   return ExitCode(status);
 }

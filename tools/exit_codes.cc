@@ -1,10 +1,16 @@
 #include "tools/exit_codes.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "tools/printable.h"
 
 namespace optimus::tools {
+namespace {
+
+constexpr const char* kOwn = "optimus.tools/own_error";
+
+}  // namespace
 
 int ExitCode(const absl::Status& status) {
   switch (status.code()) {
@@ -24,6 +30,13 @@ int ExitCode(const absl::Status& status) {
       return kExitInternal;
   }
 }
+
+absl::Status OwnError(absl::Status error) {
+  error.SetPayload(kOwn, absl::Cord());
+  return error;
+}
+
+bool IsOwnError(const absl::Status& error) { return error.GetPayload(kOwn).has_value(); }
 
 std::string ErrorLine(const absl::Status& status) {
   constexpr std::size_t kLongest = 1000;

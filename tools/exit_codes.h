@@ -14,6 +14,11 @@ inline constexpr int kExitInternal = 3;     // our own bug, or an engine that st
 
 int ExitCode(const absl::Status& status);
 
+// Of ranks that were started with the same arguments, the first prints an error of these. Any other
+// error before they have joined is one rank's own, which it must print itself: marked here.
+absl::Status OwnError(absl::Status error);
+bool IsOwnError(const absl::Status& error);
+
 // "optimus: error: MESSAGE\n": always exactly one line, without control characters (Printable), and
 // of a message over 1000 bytes without its middle. Every error goes through here.
 std::string ErrorLine(const absl::Status& status);

@@ -20,6 +20,15 @@ TEST(ExitCodesTest, BadInputIsOneAndOurOwnFaultIsThree) {
   EXPECT_EQ(ExitCode(absl::UnknownError("")), 3);
 }
 
+TEST(ExitCodesTest, OwnErrorsAreMarkedAndElseTheSame) {
+  const absl::Status common = absl::NotFoundError("x");
+  const absl::Status own = OwnError(common);
+  EXPECT_FALSE(IsOwnError(common));
+  EXPECT_TRUE(IsOwnError(own));
+  EXPECT_EQ(ExitCode(own), ExitCode(common));
+  EXPECT_EQ(ErrorLine(own), ErrorLine(common));
+}
+
 TEST(ExitCodesTest, AnErrorIsOneLine) {
   EXPECT_EQ(ErrorLine(absl::InternalError("bad name a\nb\x1b[0m\n")),
             "optimus: error: bad name a\\x0ab\\x1b[0m\n");

@@ -2,18 +2,24 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "executor/backends/launcher.h"
+#include "executor/backends/pinning.h"
 #include "executor/torchrun/environment.h"
 
 namespace optimus::tools {
@@ -27,6 +33,24 @@ std::vector<const char*> RankVariables(const Launcher& launcher) {
   if (launcher.kind == Launcher::Kind::kTorchrun) return {"RANK"};
   if (launcher.name == "srun") return {"SLURM_PROCID"};
   return {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+}
+
+// Ranks with a GPU each are spread over hosts; the cores of this one say nothing.
+bool UsesGpus(const Arguments& arguments) {
+  return std::any_of(arguments.values + 1, arguments.values + arguments.count,
+                     [](absl::string_view argument) {
+                       return argument == "cuda" || argument == "--backend=cuda";
+                     });
+}
+
+// On nodes of as many ranks as this one, where that is possible.
+std::string TorchrunSize(int ranks, const executor::EnvironmentReader& read) {
+  int here = 0;
+  if (!absl::SimpleAtoi(read("LOCAL_WORLD_SIZE").value_or(""), &here) || here < 1 ||
+      ranks <= here || ranks % here != 0) {
+    return absl::StrCat("--nproc-per-node ", ranks);
+  }
+  return absl::StrCat("--nnodes ", ranks / here, " --nproc-per-node ", here);
 }
 
 }  // namespace
@@ -46,12 +70,46 @@ bool IsLaunched() {
   return FindLauncher(executor::ProcessEnvironment()).kind != Launcher::Kind::kNone;
 }
 
+bool IsByTorchrun() {
+  return FindLauncher(executor::ProcessEnvironment()).kind == Launcher::Kind::kTorchrun;
+}
+
 void WaitForFirstRank() { absl::SleepFor(absl::Seconds(1)); }
 
-std::string LaunchCommand(int ranks, const Arguments& arguments) {
-  std::string text = absl::StrCat("mpirun -np ", ranks, " optimus");
+int HostCores() {
+  std::vector<int> cpus = executor::AllowedCpus();
+  if (cpus.size() == 1 && IsLaunched()) {  // bound to one by the launcher, which saw all
+    cpus.resize(static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+    std::iota(cpus.begin(), cpus.end(), 0);
+  }
+  std::set<int> cores;
+  for (const auto& [cpu, core] : executor::CoresOf(cpus)) cores.insert(core);
+  return static_cast<int>(cores.size());
+}
+
+std::string LaunchCommand(int ranks, const Arguments& arguments, int cores) {
+  const executor::EnvironmentReader read = executor::ProcessEnvironment();
+  const Launcher launcher = FindLauncher(read);
+  std::string text;
+  if (launcher.kind == Launcher::Kind::kTorchrun) {
+    text = absl::StrCat("torchrun --no-python ", TorchrunSize(ranks, read));
+  } else if (launcher.name == "srun") {
+    text = absl::StrCat("srun -n ", ranks);
+  } else {
+    const bool crowded = cores > 0 && ranks > cores && !UsesGpus(arguments);
+    text = absl::StrCat("mpirun ", crowded ? "--oversubscribe " : "", "-np ", ranks);
+  }
+  text += " optimus";
   for (int i = 1; i < arguments.count; ++i) absl::StrAppend(&text, " ", arguments.values[i]);
   return text;
+}
+
+bool IsGiven(const std::string& flag, const Arguments& arguments) {
+  return std::any_of(arguments.values + 1, arguments.values + arguments.count,
+                     [&flag](absl::string_view argument) {
+                       return absl::ConsumePrefix(&argument, flag) &&
+                              (argument.empty() || argument.front() == '=');
+                     });
 }
 
 absl::Status RelaunchOnRanks(int ranks, const Arguments& arguments) {

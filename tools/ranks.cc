@@ -22,6 +22,8 @@ namespace {
 constexpr absl::Duration kAsLongAsItTakes = absl::Hours(10000);
 // A barrier that nobody comes to is the watchdog's to report first: it says what every rank is at.
 constexpr absl::Duration kAfterWatchdog = absl::Seconds(10);
+// Watchdogs of all ranks find each other.
+constexpr absl::Duration kMeeting = absl::Minutes(5);
 
 // A status, or bytes, on the wire: the code as one character, then the text.
 std::string Pack(const absl::Status& status, const std::string& bytes) {
@@ -64,14 +66,44 @@ void PrintError(const std::string& prefix, const absl::Status& status) {
   std::fflush(stderr);
 }
 
+// For waits that no watchdog looks after yet.
+absl::Status CheckTermination() {
+  if (!executor::TakeTerminationSignal()) return absl::OkStatus();
+  return absl::CancelledError("asked to stop (SIGTERM)");
+}
+
+// Ranks that have joined may all get the signal: one says so.
+absl::Status CheckTerminationOf(const executor::World& world) {
+  const absl::Status status = CheckTermination();
+  return status.ok() || world.rank() == 0 ? status : absl::CancelledError("");
+}
+
+executor::JoinOptions OptionsOfJoining(absl::Duration timeout, const Arguments& arguments) {
+  executor::JoinOptions options;
+  if (IsGiven("--timeout", arguments)) options.patience = timeout;
+  options.tick = CheckTermination;
+  options.say = [](const std::string& text) {
+    std::fputs(absl::StrCat("optimus: ", Printable(text), "\n").c_str(), stderr);
+    std::fflush(stderr);
+  };
+  return options;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Ranks>> Ranks::Join(executor::BackendKind kind,
                                                    absl::Duration timeout, Arguments& arguments) {
   executor::HoldTerminationSignals();
   std::unique_ptr<Ranks> ranks(new Ranks);
-  OPTIMUS_ASSIGN_OR_RETURN(ranks->world_,
-                           executor::JoinWorld(kind, arguments.count, arguments.values));
+  const executor::JoinOptions options = OptionsOfJoining(timeout, arguments);
+  absl::StatusOr<std::unique_ptr<executor::World>> world =
+      executor::JoinWorld(kind, arguments.count, arguments.values, options);
+  if (!world.ok()) {
+    // What this build or backend cannot do is the same at all ranks.
+    const bool own = IsByTorchrun() && !absl::IsUnimplemented(world.status());
+    return own ? OwnError(world.status()) : world.status();
+  }
+  ranks->world_ = std::move(*world);
   if (const absl::Status status = ranks->Setup(timeout); !status.ok()) ranks->EndAll(status);
   return ranks;
 }
@@ -83,6 +115,7 @@ Ranks::~Ranks() {
 
 absl::Status Ranks::Setup(absl::Duration timeout) {
   timeout_ = timeout + kAfterWatchdog;
+  world_->SetPatience(kMeeting, [this] { return CheckTerminationOf(*world_); });
   OPTIMUS_ASSIGN_OR_RETURN(watchdog_, executor::Watchdog::Create(*world_, timeout));
   SetPatience(timeout_);
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> hosts, world_->Gather(world_->host()));

@@ -18,7 +18,9 @@ namespace optimus::tools {
 
 class Ranks {
  public:
-  // `timeout`: of the watchdog, and of every agreement between ranks from Start on.
+  // `timeout`: of the watchdog, and of every agreement between ranks from Start on. Where the flag
+  // --timeout was given, of ranks that torchrun started to find each other, too; else they have
+  // five minutes, since nodes may come late. An OwnError where others may not know of it.
   static absl::StatusOr<std::unique_ptr<Ranks>> Join(executor::BackendKind kind,
                                                      absl::Duration timeout, Arguments& arguments);
   ~Ranks();

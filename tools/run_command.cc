@@ -112,7 +112,7 @@ CLI::App* AddRunCommand(CLI::App& app, RunFlags& flags) {
       "run",
       "Run the schedule of FILE on real hardware and print the table of `simulate` from "
       "measurement. Start it with one process a rank: mpirun -np N optimus run ..., srun, or "
-      "torchrun; a schedule of one rank needs no launcher.");
+      "torchrun (cuda); a schedule of one rank needs no launcher.");
   command
       ->add_option("FILE", flags.file,
                    "An experiment (textproto), or a schedule (*.schedule.pb, "

@@ -46,7 +46,7 @@ TEST_F(MpiRunTest, ARunOfAScheduleFileNeedsNoProfile) {
 TEST_F(MpiRunTest, BadInputIsSaidOnceAndEndsAllRanks) {
   const std::string file = "examples/cpu/pp2_1f1b.textproto";
   ExpectOneError(3, absl::StrCat("run ", file, " --backend=cpu"),
-                 {"this schedule needs 2 ranks", "3 were started", "mpirun -np 2 optimus run"});
+                 {"this schedule needs 2 ranks", "3 were started", "-np 2 optimus run"});
   ExpectOneError(2, "run $W/none.textproto --backend=cpu", {"none.textproto"});
   ExpectOneError(2, absl::StrCat("run ", file, " --backend=tpu"), {"--backend=tpu"});
   ExpectOneError(2, absl::StrCat("run ", file, " --backend=cpu --nonsense"),

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "hw_profiles/from_measurements.h"
+#include "tools/out_of_memory.h"
 
 namespace optimus::tools {
 
@@ -47,9 +49,21 @@ std::string FewSamplesText(const HardwareMeasurements& measured) {
 
 std::string Today() { return absl::FormatTime("%Y-%m-%d", absl::Now(), absl::LocalTimeZone()); }
 
+// All that the probes need, here, where the ranks agree on what goes wrong.
+absl::Status Measuring::Prepare() {
+  OPTIMUS_RETURN_IF_ERROR(backend_.device->Prepare(2, 1, plan_.kernels));
+  Bytes largest;
+  for (const executor::TransferCase& transfer : plan_.transfers) {
+    for (const Bytes size : transfer.sizes) largest = std::max(largest, size);
+  }
+  return backend_.ranks->Reserve(largest);
+}
+
 absl::Status Measuring::Round(int repetitions) {
   executor::Watchdog& watchdog = ranks_.watchdog();
   watchdog.Follow("measures kernels and transfers", nullptr, nullptr);
+  if (!prepared_) OPTIMUS_RETURN_IF_ERROR(ranks_.Agree(NameNotReady("", Prepare())));
+  prepared_ = true;
   return executor::MeasureRound(plan_, ranks_.world(), *backend_.device, *backend_.ranks,
                                 repetitions, samples_, [&watchdog] { return watchdog.Tick(); });
 }

@@ -45,11 +45,14 @@ class Measuring {
   const executor::Samples& samples() const { return samples_; }
 
  private:
+  absl::Status Prepare();
+
   Ranks& ranks_;
   executor::Backend& backend_;
   executor::BackendKind kind_;
   executor::MeasurePlan plan_;
   executor::Samples samples_;
+  bool prepared_ = false;
 };
 
 }  // namespace optimus::tools

@@ -1,5 +1,5 @@
 #pragma once
-// std::bad_alloc as an error that says what needed the memory.
+// Errors of memory that say what needed it: ours (std::bad_alloc), and a device's.
 
 #include <new>
 #include <stdexcept>
@@ -11,16 +11,18 @@
 
 namespace optimus::tools {
 
+inline constexpr char kPlanningHint[] =
+    "fewer micro-batches or slices need less, as does a run without --trace and --out, or with "
+    "--fidelity=folded";
+
 // What `work` returns (a Status or StatusOr), or RESOURCE_EXHAUSTED "FILE: out of memory while
 // DOING; hint: ...". Unwinding has freed what `work` held, so there is memory for the message.
 template <class Work>
-auto CatchOutOfMemory(const std::string& file, const std::string& doing, Work work)
-    -> decltype(work()) {
+auto CatchOutOfMemory(const std::string& file, const std::string& doing, Work work,
+                      const char* hint = kPlanningHint) -> decltype(work()) {
   const auto error = [&] {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        file, ": out of memory while ", doing,
-        "; hint: fewer micro-batches or slices need less, as does a run without --trace and --out, "
-        "or with --fidelity=folded"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(file, ": out of memory while ", doing, "; hint: ", hint));
   };
   try {
     return std::move(work)();
@@ -29,6 +31,16 @@ auto CatchOutOfMemory(const std::string& file, const std::string& doing, Work wo
   } catch (const std::length_error&) {  // a container larger than any memory
     return error();
   }
+}
+
+// `status` of making a device ready for the schedule of `file` (empty: of no one file), with its
+// name. Where it does not fit into the device's memory, that is the input's fault and not ours:
+// FAILED_PRECONDITION.
+inline absl::Status NameNotReady(const std::string& file, const absl::Status& status) {
+  if (status.ok()) return status;
+  const std::string text = absl::StrCat(file, file.empty() ? "" : ": ", status.message());
+  return absl::IsResourceExhausted(status) ? absl::FailedPreconditionError(text)
+                                           : absl::Status(status.code(), text);
 }
 
 }  // namespace optimus::tools

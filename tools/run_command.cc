@@ -11,6 +11,7 @@
 #include "tools/exit_codes.h"
 #include "tools/file_kinds.h"
 #include "tools/outputs.h"
+#include "tools/out_of_memory.h"
 #include "tools/run_on_ranks.h"
 #include "tools/shared_flags.h"
 
@@ -133,7 +134,9 @@ absl::StatusOr<int> RunRun(const RunFlags& flags, Arguments& arguments) {
   OPTIMUS_ASSIGN_OR_RETURN(const std::unique_ptr<Ranks> ranks,
                            Ranks::Join(kind, timeout, arguments));
   RunOnRanks run(flags, kind, *ranks, arguments);
-  return ranks->End(run.Run());
+  return ranks->End(CatchOutOfMemory(
+      flags.file, "running", [&run] { return run.Run(); },
+      "fewer ranks of this machine, or smaller kernels and messages, need less"));
 }
 
 }  // namespace optimus::tools

@@ -134,7 +134,7 @@ absl::Status RunOnRanks::Build() {
   absl::StatusOr<std::unique_ptr<executor::Runtime>> runtime = executor::Runtime::Create(
       job_.schedule, ranks_.world(), *backend_.device, *backend_.ranks, workload_.get());
   if (runtime.ok()) runtime_ = std::move(*runtime);
-  return ranks_.Agree(runtime.status());
+  return ranks_.Agree(NameNotReady(flags_.file, runtime.status()));
 }
 
 absl::Status RunOnRanks::CompareNumerics() {

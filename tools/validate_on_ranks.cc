@@ -11,6 +11,7 @@
 #include "executor/runtime/runtime.h"
 #include "tools/exit_codes.h"
 #include "tools/file_kinds.h"
+#include "tools/out_of_memory.h"
 #include "tools/outputs.h"
 #include "tools/run_on_ranks.h"
 
@@ -204,7 +205,7 @@ absl::Status ValidateOnRanks::RunExperiment(std::size_t index, int round, int st
       executor::Runtime::Create(jobs_[index].schedule, ranks_.world(), *backend_.device,
                                 *backend_.ranks, /*workload=*/nullptr);
   if (runtime.ok()) runtime_ = std::move(*runtime);
-  OPTIMUS_RETURN_IF_ERROR(ranks_.Agree(runtime.status()));
+  OPTIMUS_RETURN_IF_ERROR(ranks_.Agree(NameNotReady(flags_.files[index], runtime.status())));
   executor::RunOptions options;
   options.warm_up = flags_.warm_up;
   options.steps = steps;

@@ -25,12 +25,13 @@ std::int64_t RoundUp(std::int64_t bytes, std::int64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-absl::StatusOr<std::byte*> Map(Bytes bytes) {
+absl::StatusOr<std::byte*> Map(Bytes bytes, const char* what) {
   void* data = mmap(nullptr, static_cast<std::size_t>(bytes.value()), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the system refuses ", bytes.value(), " bytes for the operands of kernels"));
+        absl::StrCat("the system refuses ", bytes.value(), " bytes for ", what,
+                     "; hint: see ulimit -v, and what else runs on this machine"));
   }
   // Where the system has huge pages: fewer address translations are missed. No harm if not.
   (void)madvise(data, static_cast<std::size_t>(bytes.value()), MADV_HUGEPAGE);
@@ -73,7 +74,7 @@ absl::StatusOr<Arena> Arena::Create(Bytes inputs, Bytes outputs, Element element
   for (const auto& [region, size] :
        {std::pair(&arena.inputs_, inputs), std::pair(&arena.outputs_, outputs)}) {
     const Bytes rounded(RoundUp(std::max(size.value(), std::int64_t{1}), kHugePage));
-    absl::StatusOr<std::byte*> data = Map(rounded);
+    absl::StatusOr<std::byte*> data = Map(rounded, "the operands of kernels");
     if (!data.ok()) return data.status();
     region->data = *data;
     region->size = rounded;
@@ -109,6 +110,12 @@ bool Arena::OutputsAreFinite() const {
     if (!std::isfinite(value)) return false;
   }
   return true;
+}
+
+absl::Status CheckAvailable(Bytes bytes) {
+  const absl::StatusOr<std::byte*> data = Map(bytes, "the library of kernels");
+  if (data.ok()) munmap(*data, static_cast<std::size_t>(bytes.value()));
+  return data.status();
 }
 
 Bytes UsualRegion(Bytes last_level_cache, Bytes memory_share) {

@@ -47,6 +47,9 @@ class Arena {
   Region inputs_, outputs_;
 };
 
+// RESOURCE_EXHAUSTED where the system does not give so much just now; nothing is kept.
+absl::Status CheckAvailable(Bytes bytes);
+
 // How large each region is where no kernel needs more: together eight times the last-level cache
 // (256 MiB to 2 GiB), but no more than a quarter of what this rank may fill.
 Bytes UsualRegion(Bytes last_level_cache, Bytes memory_share);

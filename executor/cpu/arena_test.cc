@@ -102,6 +102,14 @@ TEST(Arena, RefusesWhatTheSystemHasNot) {
   EXPECT_EQ(arena.status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(Arena, TriesWhatTheSystemGives) {
+  EXPECT_TRUE(CheckAvailable(Bytes(kMib)).ok());
+  const absl::Status status = CheckAvailable(Bytes(std::int64_t{1} << 60));
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("refuses 1152921504606846976 bytes for the library of kernels"),
+            absl::string_view::npos);
+}
+
 TEST(UsualRegion, EightTimesTheCacheWithinLimits) {
   const Bytes memory(std::int64_t{256} << 30);
   EXPECT_EQ(UsualRegion(Bytes(8 * kMib), memory), Bytes(128 * kMib));

@@ -44,6 +44,10 @@ absl::Status Named(const Kernel& kernel, const absl::Status& status) {
   return {status.code(), absl::StrCat(Describe(kernel), ": ", status.message())};
 }
 
+// Enough for oneDNN and the code that it generates for a usual schedule. It does not look whether
+// it gets memory, and crashes.
+constexpr Bytes kForOneDnn(48 << 20);
+
 // What a kernel takes from the arena, or what is enough for each of several.
 struct Needs {
   std::int64_t inputs = 0, outputs = 0, scratch = 0;
@@ -86,6 +90,7 @@ class CpuDevice::Impl {
     for (const Kernel& kernel : kernels) {
       if (absl::Status s = CheckMemory(kernel); !s.ok()) return Named(kernel, s);
     }
+    OPTIMUS_RETURN_IF_ERROR(CheckAvailable(kForOneDnn));
     for (const Kernel& kernel : kernels) {
       if (absl::Status s = Add(kernel); !s.ok()) return Named(kernel, s);
     }

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -44,14 +45,12 @@ class HostDevice::Impl {
       : state_(options),
         memory_share_(ShareOfMemory(options.ranks_of_machine)),
         communication_(state_),
-        compute_(state_, communication_, std::move(run_kernel)),
-        compute_thread_([this] { compute_.Run(); }),
-        communication_thread_([this] { communication_.Run(); }) {
-    pinned_ = Pin(compute_thread_, options.core);
-    pinned_.Update(Pin(communication_thread_, options.core));
+        compute_(state_, communication_, std::move(run_kernel)) {
+    threads_ = StartThreads(options.core);
   }
   ~Impl() { Stop(); }
 
+  absl::Status StartThreads(int core);
   absl::Status Resize(std::uint32_t events, std::uint32_t slots);
   absl::Status Begin();
   absl::Status Start();
@@ -97,14 +96,26 @@ class HostDevice::Impl {
   CommunicationThread communication_;
   ComputeThread compute_;
   Phase phase_ = Phase::kIdle;
-  absl::Status pinned_;
+  absl::Status threads_;                // whether they run, on their core; for Prepare
   absl::Status misuse_;                 // of calls that cannot return an error; for Start
   std::vector<std::uint8_t> recorded_;  // by event: it will be, in the step that is open
   std::thread compute_thread_, communication_thread_;
 };
 
+absl::Status HostDevice::Impl::StartThreads(int core) {
+  try {
+    compute_thread_ = std::thread([this] { compute_.Run(); });
+    communication_thread_ = std::thread([this] { communication_.Run(); });
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot start the threads of a rank: ", error.what(), "; hint: see ulimit -v and -u"));
+  }
+  OPTIMUS_RETURN_IF_ERROR(Pin(compute_thread_, core));
+  return Pin(communication_thread_, core);
+}
+
 absl::Status HostDevice::Impl::Resize(std::uint32_t events, std::uint32_t slots) {
-  OPTIMUS_RETURN_IF_ERROR(pinned_);
+  OPTIMUS_RETURN_IF_ERROR(threads_);
   if (Unfinished()) {
     return absl::FailedPreconditionError("Prepare while a step runs; hint: Synchronize first");
   }
@@ -241,9 +252,10 @@ void HostDevice::Impl::Stop() {
   GiveUp();
   state_.quit.store(true, std::memory_order_seq_cst);
   state_.WakeAll();
-  if (compute_thread_.joinable()) {
-    compute_thread_.join();
-    communication_thread_.join();
+  for (std::thread* thread : {&compute_thread_, &communication_thread_}) {
+    if (thread->joinable()) {
+      thread->join();
+    }
   }
 }
 

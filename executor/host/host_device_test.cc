@@ -1,6 +1,13 @@
 #include "executor/host/host_device.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -456,6 +463,25 @@ TEST(HostDevice, OutOfMemoryOnItsThreadsIsAnError) {
     EXPECT_THAT(MessageOf(status), HasSubstr("out of memory within a step"));
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// In a process of its own, which may have no more memory for the stack of a thread.
+TEST(HostDeviceDeathTest, WithoutThreadsItIsAnError) {
+  const auto try_it = [] {
+    std::ifstream file("/proc/self/statm");
+    rlim_t pages = 0;
+    file >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGE_SIZE)) + (1 << 20);
+    const rlimit limit{most, most};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(2);
+    FunctionDevice device;
+    const absl::Status status = device.Prepare(0, 0, {});
+    std::cerr << status;
+    std::_Exit(absl::IsResourceExhausted(status) ? 0 : 1);
+  };
+  EXPECT_EXIT(try_it(), ::testing::ExitedWithCode(0), "cannot start the threads of a rank");
+}
+#endif
 
 TEST(HostDevice, KnowsItsPartOfTheMemory) {
   HostOptions options;

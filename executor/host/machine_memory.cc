@@ -86,8 +86,10 @@ MemoryShare ShareOf(Bytes memory, int ranks, std::optional<Bytes> address_space_
   if (address_space_left.has_value() && *address_space_left < part) {
     return {*address_space_left, "that ulimit -v leaves"};
   }
-  return {part,
-          absl::StrCat("of ", GibText(memory), " for ", ranks, ranks == 1 ? " rank" : " ranks")};
+  if (ranks == 1) {
+    return {part, "of memory"};
+  }
+  return {part, absl::StrCat("of ", GibText(memory), " for ", ranks, " ranks")};
 }
 
 std::string GibText(Bytes bytes) { return absl::StrFormat("%.4g GiB", ToGib(bytes)); }

@@ -18,7 +18,7 @@ Bytes LimitedMemory(Bytes ram, const std::string& root);
 // What one rank may fill, so that all ranks of its machine can.
 struct MemoryShare {
   Bytes bytes;
-  std::string text;  // where it comes from: "of 23.5 GiB for 2 ranks"
+  std::string text;  // "of memory", "of 23.5 GiB for 2 ranks", "that ulimit -v leaves"
 };
 // Its part of MachineMemory, or what `ulimit -v` leaves this process now where that is less.
 MemoryShare ShareOfMemory(int ranks_of_machine);

@@ -47,7 +47,7 @@ TEST(MemoryShare, IsDividedByTheRanksOfTheMachine) {
   const Bytes gib(std::int64_t{1} << 30);
   const MemoryShare alone = ShareOf(24 * gib, 1, std::nullopt);
   EXPECT_EQ(alone.bytes, 24 * gib);
-  EXPECT_EQ(alone.text, "of 24 GiB for 1 rank");
+  EXPECT_EQ(alone.text, "of memory");
   const MemoryShare shared = ShareOf(24 * gib, 64, std::nullopt);
   EXPECT_EQ(shared.bytes, Bytes(384 << 20));
   EXPECT_EQ(shared.text, "of 24 GiB for 64 ranks");

@@ -1,7 +1,10 @@
 #include "executor/cpu/primitives.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <initializer_list>
+#include <limits>
 #include <new>
 #include <utility>
 #include <vector>
@@ -122,10 +125,17 @@ std::string Shape(std::int64_t rows, std::int64_t columns, Element result) {
   return absl::StrCat("[", rows, ", ", columns, "] to ", result == Element::kF32 ? "f32" : "bf16");
 }
 
-absl::Status CheckSizes(const char* what, std::int64_t rows, std::int64_t columns) {
-  if (rows > 0 && columns > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " of [", rows, ", ", columns, "]: sizes must be at least 1"));
+// oneDNN 2 takes sizes of 64 bits and counts in 32 in some of its implementations: it would do less
+// than it was asked for, or crash.
+absl::Status CheckSizes(const std::string& what, std::initializer_list<std::int64_t> sizes) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const auto [least, most] = std::minmax(sizes);
+  if (least < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": sizes must be at least 1"));
+  }
+  if (most <= kMost) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(what, ": ", most, " is too large for oneDNN; hint: at most ", kMost));
 }
 
 dnnl::primitive_attr MatMulAttributes(const MatMulShape& shape) {
@@ -161,11 +171,8 @@ absl::Status Primitive::Execute(const void* const* operands, std::byte* scratch)
 }
 
 absl::StatusOr<MatMul> MatMul::Create(const MatMulShape& shape) {
-  if (shape.m < 1 || shape.n < 1 || shape.k < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("matmul of m ", shape.m, ", n ", shape.n, ", k ",
-                                                   shape.k, ": sizes must be at least 1"));
-  }
   const std::string what = absl::StrCat("matmul of m ", shape.m, ", n ", shape.n, ", k ", shape.k);
+  if (absl::Status s = CheckSizes(what, {shape.m, shape.n, shape.k}); !s.ok()) return s;
   return Guarded<MatMul>(what, [&] {
     const memory::desc a = Operand(shape.m, shape.k, shape.operands, shape.a);
     const memory::desc b = Operand(shape.k, shape.n, shape.operands, shape.b);
@@ -183,8 +190,9 @@ absl::Status MatMul::Run(const void* a, const void* b, void* c, std::byte* scrat
 }
 
 absl::StatusOr<Softmax> Softmax::Create(std::int64_t rows, std::int64_t columns, Element result) {
-  if (absl::Status s = CheckSizes("softmax", rows, columns); !s.ok()) return s;
-  return Guarded<Softmax>(absl::StrCat("softmax of ", Shape(rows, columns, result)), [&] {
+  const std::string what = absl::StrCat("softmax of ", Shape(rows, columns, result));
+  if (absl::Status s = CheckSizes(what, {rows, columns}); !s.ok()) return s;
+  return Guarded<Softmax>(what, [&] {
     const auto description = SoftmaxDescription(rows, columns, result);
     return Softmax(std::make_unique<Impl>(
         dnnl::softmax_v2_forward(description), description,
@@ -200,8 +208,8 @@ absl::Status Softmax::Run(const float* scores, void* result, std::byte* scratch)
 
 absl::StatusOr<SoftmaxBackward> SoftmaxBackward::Create(std::int64_t rows, std::int64_t columns,
                                                         Element result) {
-  if (absl::Status s = CheckSizes("softmax backward", rows, columns); !s.ok()) return s;
   const std::string what = absl::StrCat("softmax backward of ", Shape(rows, columns, result));
+  if (absl::Status s = CheckSizes(what, {rows, columns}); !s.ok()) return s;
   return Guarded<SoftmaxBackward>(what, [&] {
     const memory::desc f32 = Dense(rows, columns, Element::kF32);
     const memory::desc target = Dense(rows, columns, result);
@@ -223,8 +231,8 @@ absl::Status SoftmaxBackward::Run(const float* p, const float* p_gradient, void*
 }
 
 absl::StatusOr<ToBf16> ToBf16::Create(std::int64_t elements) {
-  if (absl::Status s = CheckSizes("conversion", 1, elements); !s.ok()) return s;
   const std::string what = absl::StrCat("conversion of ", Shape(1, elements, Element::kBf16));
+  if (absl::Status s = CheckSizes(what, {elements}); !s.ok()) return s;
   return Guarded<ToBf16>(what, [&] {
     const memory::desc from = Dense(1, elements, Element::kF32);
     const memory::desc to = Dense(1, elements, Element::kBf16);

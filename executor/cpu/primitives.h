@@ -50,7 +50,8 @@ struct MatMulShape {
 };
 class MatMul : public Primitive {
  public:
-  // INVALID_ARGUMENT where a size is below 1, UNIMPLEMENTED where oneDNN has none.
+  // INVALID_ARGUMENT where a size is below 1, UNIMPLEMENTED where oneDNN has none, or where a size
+  // does not fit 32 bits. The same of all primitives.
   static absl::StatusOr<MatMul> Create(const MatMulShape& shape);
   absl::Status Run(const void* a, const void* b, void* c, std::byte* scratch) const;
 

@@ -107,6 +107,24 @@ TEST(TrainingGemm, BytesOfHugeShapesDoNotOverflow) {
   EXPECT_EQ(SaturatedProduct({kEndless / 8, 2, 3}), kEndless / 8 * 6);
 }
 
+// oneDNN 2.6 crashes at 2^33, and does too little before.
+TEST(TrainingGemm, SizesBeyond32BitsAreRefused) {
+  for (const std::int64_t size : {std::int64_t{1} << 31, std::int64_t{5'000'000'000},
+                                  std::int64_t{1} << 33, std::int64_t{1} << 53}) {
+    for (const GemmShape& shape :
+         {GemmShape{size, 2, 2}, GemmShape{2, size, 2}, GemmShape{2, 2, size}}) {
+      const absl::Status status =
+          MatMul::Create(TrainingGemm(GemmKernel("fc1", shape), Element::kF32)).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+      EXPECT_NE(status.message().find("too large for oneDNN; hint: at most 2147483647"),
+                absl::string_view::npos);
+    }
+    EXPECT_EQ(Softmax::Create(2, size, Element::kF32).status().code(),
+              absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(ToBf16::Create(size).status().code(), absl::StatusCode::kUnimplemented);
+  }
+}
+
 TEST(TrainingGemm, EmptyShapesAreRefused) {
   EXPECT_EQ(
       MatMul::Create(TrainingGemm(GemmKernel("fc1", {3, 0, 7}), Element::kF32)).status().code(),

@@ -125,6 +125,55 @@ TEST_F(CliRunTest, ATruncatedScheduleIsRefused) {
   ExpectOneLineError("run $W/s.schedule.pb --backend=cpu", {"s.schedule.pb"});
 }
 
+// Sizes of a schedule edited by hand: the same line of every backend, and of simulate.
+TEST_F(CliRunTest, SizesOutOfRangeAreRefusedWithFileAndField) {
+  const std::string made =
+      absl::StrCat("simulate ", WriteOneRank(), " --schedule=$W/s.schedule.textproto");
+  ASSERT_EQ(Run(made).exit_code, 0);
+  const std::string whole = ReadFile(Work() + "/s.schedule.textproto").value();
+  const std::string profile =
+      absl::StrCat(std::filesystem::current_path().string(), "/examples/cpu/core.textproto");
+  struct Edit {
+    const char *field, *value, *says;
+  };
+  for (const Edit& edit : {Edit{"    m: ", "9223372036854775807", ".gemm.m: 9223372036854775807"},
+                           Edit{"    k: ", "4000000000000000", ".gemm: m * k = "},
+                           Edit{"    heads: ", "4000000000000000000", ".attention.heads: "},
+                           Edit{"    sequences: ", "9223372036854775807", ".sequences: "},
+                           Edit{"    heads: ", "1", ".attention.kv_heads: "},
+                           Edit{"  hbm_bytes: ", "-1", ".hbm_bytes: -1 is too small"},
+                           Edit{"  flops: ", "1e300", ".flops: 1e+300 is no amount of work"}}) {
+    const std::size_t at = whole.find(edit.field);
+    ASSERT_NE(at, std::string::npos) << edit.field;
+    const std::size_t end = whole.find('\n', at);
+    Write("e.schedule.textproto",
+          absl::StrCat(whole.substr(0, at), edit.field, edit.value, whole.substr(end)));
+    for (const char* command : {"run $W/e.schedule.textproto --backend=cpu --profile=",
+                                "run $W/e.schedule.textproto --backend=emulated --profile=",
+                                "simulate $W/e.schedule.textproto --profile="}) {
+      ExpectOneLineError(command + profile, {"e.schedule.textproto: ", "kernels[", edit.says});
+    }
+  }
+}
+
+TEST_F(CliRunTest, WhatDoesNotFitIntoMemoryIsRefusedWithFileAndKernel) {
+  const std::string made =
+      absl::StrCat("simulate ", WriteOneRank(), " --schedule=$W/s.schedule.textproto");
+  ASSERT_EQ(Run(made).exit_code, 0);
+  const std::string whole = ReadFile(Work() + "/s.schedule.textproto").value();
+  const std::pair<const char*, const char*> edits[] = {{"    m: ", "9000000000000"},
+                                                       {"    sequence_length: ", "90000000"}};
+  for (const auto& [field, value] : edits) {
+    const std::size_t at = whole.find(field);
+    ASSERT_NE(at, std::string::npos);
+    Write("e.schedule.textproto",
+          absl::StrCat(whole.substr(0, at), field, value, whole.substr(whole.find('\n', at))));
+    ExpectOneLineError("run $W/e.schedule.textproto --backend=cpu",
+                       {"e.schedule.textproto: ", " kernel '", "GiB for its operands, but kernels",
+                        "half of this rank's"});
+  }
+}
+
 TEST_F(CliRunTest, OneRankNeedsNoLauncher) {
   const std::string file = WriteOneRank();
   const Json json = RunJson(absl::StrCat("run ", file,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/files.h"
 #include "hw_profiles/profile.h"
 #include "schedule/ir/serialize.h"
 #include "schedule/step/step.h"
@@ -53,6 +54,26 @@ TEST_F(MpiRunTest, BadInputIsSaidOnceAndEndsAllRanks) {
                  {"unknown flag --nonsense"});
   ExpectOneError(2, absl::StrCat("run ", file, " --backend=cpu --trace=$W/none/t.pftrace"),
                  {"no folder"});
+}
+
+TEST_F(MpiRunTest, WhatDoesNotFitIntoMemoryIsSaidOnce) {
+  ASSERT_EQ(
+      Run("simulate examples/cpu/pp2_1f1b.textproto --schedule=$W/s.schedule.textproto").exit_code,
+      0);
+  const std::string whole = ReadFile(Work() + "/s.schedule.textproto").value();
+  const auto with = [&](const std::string& table, const std::string& field,
+                        const std::string& value) {
+    const std::size_t at = whole.find(field, whole.find(table));
+    return absl::StrCat(whole.substr(0, at), field, value, whole.substr(whole.find('\n', at)));
+  };
+  Write("kernel.schedule.textproto", with("gemm {", "    m: ", "9000000000000"));
+  ExpectOneError(2, "run $W/kernel.schedule.textproto --backend=cpu",
+                 {"kernel.schedule.textproto: gemm kernel '", " for 2 ranks); hint: "});
+  Write("message.schedule.textproto", with("transfers {", "  bytes: ", "9000000000000"));
+  ExpectOneError(2, "run $W/message.schedule.textproto --backend=cpu",
+                 {"message.schedule.textproto: ", " forward send ", " for what is sent and again"});
+  ExpectOneError(2, "profile --for=$W/kernel.schedule.textproto --backend=cpu --out=$W/p.textproto",
+                 {"gemm kernel '", " for 2 ranks); hint: "});
 }
 
 TEST_F(MpiRunTest, EightEmulatedRanksTakeTheTimeOfTheModel) {

@@ -42,8 +42,25 @@ void AddBackendFlag(CLI::App& command, std::string& backend, const char* kinds) 
       ->required()
       ->check(NotEmpty)
       ->type_name(kinds);
-  command.footer(absl::StrCat("Backends of this build: ",
-                              absl::StrJoin(OfKinds(executor::DescribeBackends(), kinds), "; ")));
+  command.footer(absl::StrCat(
+      "Backends of this build: ", absl::StrJoin(OfKinds(executor::DescribeBackends(), kinds), "; "),
+      "\n", command.get_footer()));
+}
+
+void AddTimeScaleFlag(CLI::App& command, double& time_scale) {
+  command
+      .add_option("--time-scale", time_scale,
+                  "emulated: real time for each time of the profile. What begins late still ends "
+                  "in time, so lateness does not add up, but computing reads a bit short and waits "
+                  "a bit long; the larger the scale, the less. The report says where it was late")
+      ->type_name("FACTOR")
+      ->capture_default_str();
+}
+
+absl::Status OnlyFor(bool given, const std::string& flag, bool fits, const std::string& backend) {
+  if (!given || fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " is for --backend=", backend, " only; leave it out"));
 }
 
 void AddTimeoutFlag(CLI::App& command, std::string& timeout) {

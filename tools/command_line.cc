@@ -104,8 +104,7 @@ int ParseAndRun(Arguments& arguments) {
   try {
     line.app.parse(arguments.count, arguments.values);
   } catch (const CLI::CallForHelp&) {
-    std::string name;
-    const absl::Status written = WriteStdout(Innermost(line.app, name).help());
+    const absl::Status written = WriteStdout(line.app.help());  // of the command that was named
     return written.ok() ? kExitSuccess : Fail(written);
   } catch (const CLI::CallForVersion& version) {
     const absl::Status written = WriteStdout(absl::StrCat(version.what(), "\n"));

@@ -1,6 +1,7 @@
 #include "tools/facts.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,12 @@ namespace optimus::tools {
 namespace {
 
 using step::Plan;
+
+// A model of the zoo is named, another one is a file: its name without folder and ending.
+std::string ModelName(const std::string& name_or_path) {
+  const std::filesystem::path path(name_or_path);
+  return path.extension() == ".textproto" ? path.stem().string() : name_or_path;
+}
 
 std::string ModelText(const step::Step& step) {
   if (step.experiment.has_profiled()) {
@@ -28,7 +35,7 @@ std::string ModelText(const step::Step& step) {
     const ir::ModuleInfo& module = step.schedule.modules[i % step.schedule.modules.size()];
     // The schedule calls the LLM "llm"; the experiment knows which.
     const bool named = i == step.schedule.modules.size() && !step.experiment.llm().empty();
-    modules.push_back(absl::StrCat(named ? step.experiment.llm() : module.name, " (",
+    modules.push_back(absl::StrCat(named ? ModelName(step.experiment.llm()) : module.name, " (",
                                    Count(module.layers, "layer", "layers"),
                                    module.frozen ? ", frozen)" : ")"));
   }
@@ -45,7 +52,7 @@ std::string BatchText(const step::Step& step) {
   }
   for (const step::Encoder& encoder : step.experiment.encoders()) {
     absl::StrAppend(&text, "; ", encoder.sequences_per_sample(), " x ", encoder.sequence_length(),
-                    " ", encoder.model(), " tokens a sample");
+                    " ", ModelName(encoder.model()), " tokens a sample");
     if (encoder.sequences_per_slice() > 0) {
       absl::StrAppend(&text, ", run ",
                       Count(encoder.sequences_per_slice(), "sequence", "sequences"), " at a time");

@@ -20,6 +20,13 @@ absl::Status CheckScheduleName(const std::string& path) {
                    "whose name ends in ", kScheduleEndings, "; give it such a name"));
 }
 
+absl::Status CheckTraceName(const std::string& path) {
+  if (!absl::EndsWith(path, ".json") && !absl::EndsWith(path, ".json.gz")) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--trace=", path, ": a trace is Perfetto's binary format, not JSON; give it a ",
+                   "name that ends in .pftrace"));
+}
+
 absl::Status CheckTimelineName(const std::string& path) {
   if (IsTimelineFile(path)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--timeline=", path,

@@ -18,5 +18,7 @@ bool IsTimelineFile(const std::string& path);
 absl::Status CheckScheduleName(const std::string& path);
 // The same for --timeline=`path`.
 absl::Status CheckTimelineName(const std::string& path);
+// INVALID_ARGUMENT where --trace=`path` promises JSON: it is binary, whatever else its name.
+absl::Status CheckTraceName(const std::string& path);
 
 }  // namespace optimus::tools

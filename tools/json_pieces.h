@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/cost_model.h"
+#include "tools/emulation.h"
 #include "tools/report.h"
 
 namespace optimus::tools {
@@ -25,6 +26,15 @@ inline void AddConditions(const Report& report, nlohmann::ordered_json& json) {
   json["profile"] = report.profile;
   json["profile_hash"] = report.profile_hash;
   json["fidelity"] = report.fidelity;
+}
+
+// How an emulated run kept its time; better_time_scale where it did not.
+inline void AddEmulation(const Emulation& emulation, nlohmann::ordered_json& json) {
+  json["due_s"] = emulation.step_s;
+  json["late_s"] = emulation.late_s;
+  json["compute_short_s"] = emulation.short_s();
+  json["kept_time"] = emulation.kept_time();
+  if (!emulation.kept_time()) json["better_time_scale"] = emulation.better_time_scale();
 }
 
 // Indented, with a newline at the end. Bytes that are no UTF-8 are replaced.

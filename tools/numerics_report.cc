@@ -15,12 +15,16 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kWorstShown = 5;
 constexpr std::size_t kStepsShown = 4;
 
+// The first few steps and the last.
 std::string LossTable(const executor::NumericsReport& report) {
   TextTable table({{{"step"}, false}, {{"loss"}, false}, {{"reference"}, false}});
   const std::size_t steps = std::min(report.losses.size(), report.reference_losses.size());
   for (std::size_t step = 0; step < steps; ++step) {
-    if (step >= kStepsShown && step + 1 < steps) continue;  // the first few and the last
-    table.AddRow({absl::StrCat(step), absl::StrFormat("%.8g", report.losses[step]),
+    if (step >= kStepsShown && step + 1 < steps) {
+      if (step == kStepsShown) table.AddRow({"...", "...", "..."});
+      continue;
+    }
+    table.AddRow({absl::StrCat(step + 1), absl::StrFormat("%.8g", report.losses[step]),
                   absl::StrFormat("%.8g", report.reference_losses[step])});
   }
   return table.Render();
@@ -40,10 +44,12 @@ std::string GradientTable(const executor::NumericsReport& report) {
 
 void AppendNumerics(const NumericsOutcome& numerics, std::string& out) {
   const executor::NumericsReport& report = numerics.report;
-  absl::StrAppend(&out,
-                  "\nNumerics: the model trained by the schedule against a plain single-process "
-                  "program\n\n",
-                  LossTable(report), "\n", GradientTable(report), "\n");
+  absl::StrAppend(
+      &out,
+      "\nNumerics: the model trained by the schedule against a plain single-process program\n\n",
+      "Loss by step (", report.losses.size(), " in all: warm-up steps train as well)\n\n",
+      LossTable(report), "\nThe worst ", std::min(kWorstShown, report.gradients.size()), " of ",
+      report.gradients.size(), " gradients, last step\n\n", GradientTable(report), "\n");
   AppendFact("loss", absl::StrFormat("worst relative error %.2e", report.worst_loss_error), out);
   AppendFact("gradients",
              absl::StrFormat("worst relative error %.2e of %d tensors, last step",
@@ -53,6 +59,14 @@ void AppendNumerics(const NumericsOutcome& numerics, std::string& out) {
              absl::StrFormat("%g: %s", numerics.tolerance,
                              numerics.within() ? "both are within it" : "EXCEEDED"),
              out);
+}
+
+std::string ExceededText(const NumericsOutcome& numerics) {
+  const executor::NumericsReport& report = numerics.report;
+  return absl::StrFormat(
+      "--numerics: worst relative error of the loss %.2e, of a gradient %.2e (%s), tolerance %g",
+      report.worst_loss_error, report.worst_gradient_error,
+      report.gradients.empty() ? "none" : report.gradients.front().name, numerics.tolerance);
 }
 
 Json NumericsJson(const NumericsOutcome& numerics) {

@@ -17,7 +17,14 @@ struct NumericsOutcome {
   }
 };
 
+// What computes in such a run.
+inline constexpr char kNumericsDevice[] =
+    "plain f32 loops of optimus itself, not oneDNN: the times of a numerics run say nothing about "
+    "speed";
+
 void AppendNumerics(const NumericsOutcome& numerics, std::string& out);
+// What exceeds the tolerance, in one line.
+std::string ExceededText(const NumericsOutcome& numerics);
 nlohmann::ordered_json NumericsJson(const NumericsOutcome& numerics);
 
 }  // namespace optimus::tools

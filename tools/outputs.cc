@@ -54,6 +54,11 @@ absl::Status WriteStdout(const std::string& text) {
   return absl::OkStatus();
 }
 
+void SayCheckFailed(const std::string& what) {
+  std::fputs(absl::StrCat("optimus: not met: ", Printable(what), "\n").c_str(), stderr);
+  std::fflush(stderr);
+}
+
 absl::Status CheckReplaceable(const std::string& flag, const std::string& path) {
   OPTIMUS_RETURN_IF_ERROR(CheckLength(flag, path));
   std::error_code ignored;

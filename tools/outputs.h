@@ -11,6 +11,9 @@ namespace optimus::tools {
 // Writes all of `text` to standard output. UNAVAILABLE if it is closed or full.
 absl::Status WriteStdout(const std::string& text);
 
+// One line on standard error beside exit code 2: what is outside the limit that was asked for.
+void SayCheckFailed(const std::string& what);
+
 // Said before any work: whether `path` can become a file, or `directory` a folder with files.
 absl::Status CheckWritableFile(const std::string& flag, const std::string& path);
 // Weaker, for a file in a folder that is made later: only that its name is no folder or too long.

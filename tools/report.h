@@ -15,6 +15,7 @@
 #include "hw_profiles/profile.h"
 #include "schedule/ir/timeline.h"
 #include "schedule/step/step.h"
+#include "tools/emulation.h"
 #include "tools/numerics_report.h"
 #include "tools/optimus_report.h"
 
@@ -71,6 +72,8 @@ struct MeasuredReport {
   int warm_up = 0;
   std::vector<Picoseconds> steps;  // in order; Report::step is the one of median length
   double time_scale = 1;           // real time per time of the report (emulated)
+  std::optional<Emulation> emulation;
+  bool only_planned = false;  // the profile made the plan, and has no part in what was measured
 };
 
 struct Report {
@@ -86,6 +89,7 @@ struct Report {
   TimeShares average;
   std::vector<StageReport> stages;
   std::optional<Efficiency> efficiency;  // absent where the work is not known (profiled stages)
+  std::string no_efficiency;             // why it was left out although the work is known
   std::optional<MemoryReport> memory;    // likewise
   InterferenceReport interference;
   std::string fidelity, fidelity_reason;

@@ -35,6 +35,7 @@ Json MemoryJson(const step::StageMemory& memory, Bytes capacity) {
 }
 
 void AddEfficiency(const Report& report, Json& json) {
+  if (!report.no_efficiency.empty()) json["no_efficiency"] = report.no_efficiency;
   if (!report.efficiency) return;
   json["mfu"] = report.efficiency->mfu;
   json["hfu"] = report.efficiency->hfu;
@@ -59,17 +60,19 @@ Json StagesJson(const Report& report) {
   return stages;
 }
 
-void AddMeasured(const MeasuredReport& measured, Json& json) {
+void AddMeasured(const Report& report, Json& json) {
+  const MeasuredReport& measured = *report.measured;
   Json& out = json["measured"];
   out["backend"] = measured.backend;
   out["device"] = measured.device;
   out["hosts"] = measured.hosts;
   out["warm_up_steps"] = measured.warm_up;
   out["time_scale"] = measured.time_scale;
+  if (measured.emulation) AddEmulation(*measured.emulation, out);
   std::vector<double> steps = InSeconds(measured.steps);
   for (double& step : steps) step /= measured.time_scale;
-  const Spread spread = SpreadOf(steps);
-  out["median_s"] = spread.median;
+  const Spread spread = SpreadOfSteps(steps);
+  out["median_s"] = ToSeconds(report.step);  // the same step, rounded once
   out["first_quartile_s"] = spread.first_quartile;
   out["third_quartile_s"] = spread.third_quartile;
   out["least_s"] = spread.least;
@@ -83,7 +86,7 @@ void AddConditionsOf(const Report& report, Json& json) {
     json["experiment"] = report.experiment;
     if (!report.profile.empty()) json["profile"] = report.profile;
     if (!report.profile.empty()) json["profile_hash"] = report.profile_hash;
-    return AddMeasured(*report.measured, json);
+    return AddMeasured(report, json);
   }
   AddConditions(report, json);
   json["fidelity_reason"] = report.fidelity_reason;

@@ -16,27 +16,21 @@ namespace optimus::tools {
 namespace {
 
 void AppendSpread(const MeasuredReport& measured, const TimeUnit& unit, std::string& out) {
-  const Spread spread = SpreadOf(InSeconds(measured.steps));
-  AppendFact("spread",
-             absl::StrCat("median ", unit.Format(spread.median / measured.time_scale),
-                          ", quartiles ", unit.Format(spread.first_quartile / measured.time_scale),
-                          " and ", unit.Format(spread.third_quartile / measured.time_scale),
-                          ", shortest ", unit.Format(spread.least / measured.time_scale),
-                          ", longest ", unit.Format(spread.greatest / measured.time_scale), " ",
-                          unit.name, " of ", measured.steps.size(), " steps"),
-             out);
+  const Spread spread = SpreadOfSteps(InSeconds(measured.steps));
+  AppendFact(
+      "spread",
+      absl::StrCat("quartiles ", unit.Format(spread.first_quartile / measured.time_scale), " and ",
+                   unit.Format(spread.third_quartile / measured.time_scale), ", shortest ",
+                   unit.Format(spread.least / measured.time_scale), ", longest ",
+                   unit.Format(spread.greatest / measured.time_scale), " ", unit.name, " of ",
+                   Count(static_cast<std::int64_t>(measured.steps.size()), "step", "steps")),
+      out);
 }
 
-void AppendResult(const Report& report, std::string& out) {
-  const TimeUnit unit(report.step);
-  AppendFact("step", absl::StrCat(unit.Format(ToSeconds(report.step)), " ", unit.name), out);
-  if (report.measured) AppendSpread(*report.measured, unit, out);
-  const double idle_s = report.average.idle_s();
-  AppendFact(
-      "bubbles",
-      absl::StrCat(Percent(idle_s / ToSeconds(report.step)), " % = ", unit.Format(idle_s), " ",
-                   unit.name, " in which a GPU's compute stream is idle, mean over GPUs"),
-      out);
+void AppendEfficiency(const Report& report, std::string& out) {
+  if (!report.no_efficiency.empty()) {
+    AppendFact("MFU", absl::StrCat("not printed: ", report.no_efficiency), out);
+  }
   if (!report.efficiency) return;
   const Efficiency& e = *report.efficiency;
   AppendFact("MFU",
@@ -55,6 +49,24 @@ void AppendResult(const Report& report, std::string& out) {
       "throughput",
       absl::StrFormat("%.1f PFLOP/s = model FLOPs / step, all GPUs", e.aggregate_pflops_per_s),
       out);
+}
+
+bool IsLate(const Report& report) {
+  return report.measured && report.measured->emulation && !report.measured->emulation->kept_time();
+}
+
+void AppendResult(const Report& report, std::string& out) {
+  const TimeUnit unit(report.step);
+  AppendFact("step", absl::StrCat(unit.Format(ToSeconds(report.step)), " ", unit.name), out);
+  if (report.measured) AppendSpread(*report.measured, unit, out);
+  if (IsLate(report)) AppendFact("late", LateText(*report.measured->emulation), out);
+  const double idle_s = report.average.idle_s();
+  AppendFact(
+      "bubbles",
+      absl::StrCat(Percent(idle_s / ToSeconds(report.step)), " % = ", unit.Format(idle_s), " ",
+                   unit.name, " in which a GPU's compute stream is idle, mean over GPUs"),
+      out);
+  AppendEfficiency(report, out);
 }
 
 std::vector<Column> TimeColumns(const char* unit) {
@@ -237,7 +249,10 @@ void AppendHeader(const Report& report, std::string& out) {
   AppendFact("experiment", report.experiment, out);
   for (const Fact& fact : report.facts) AppendFact(fact.label, fact.text, out);
   if (!report.profile.empty()) {
-    AppendFact("profile", absl::StrCat(report.profile, " (hash ", report.profile_hash, ")"), out);
+    const std::string profile = absl::StrCat(report.profile, " (hash ", report.profile_hash, ")");
+    const bool only_planned = report.measured && report.measured->only_planned;
+    AppendFact(only_planned ? "planned" : "profile",
+               only_planned ? absl::StrCat("with profile ", profile) : profile, out);
   }
   if (report.measured) return AppendMeasured(*report.measured, out);
   AppendFact("overlap", InterferenceText(report.interference), out);

@@ -10,8 +10,8 @@
 #include "tools/backend_flags.h"
 #include "tools/exit_codes.h"
 #include "tools/file_kinds.h"
-#include "tools/outputs.h"
 #include "tools/out_of_memory.h"
+#include "tools/outputs.h"
 #include "tools/run_on_ranks.h"
 #include "tools/shared_flags.h"
 
@@ -22,12 +22,6 @@ using executor::BackendKind;
 
 constexpr char kBackends[] = "cpu|cuda|emulated";
 
-absl::Status OnlyFor(bool given, const std::string& flag, bool fits, const std::string& backend) {
-  if (!given || fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, " is for --backend=", backend, " only; leave it out"));
-}
-
 absl::Status CheckBackendFlags(const RunFlags& flags, BackendKind kind) {
   const bool cpu = kind == BackendKind::kCpu;
   OPTIMUS_RETURN_IF_ERROR(OnlyFor(flags.numerics, "--numerics", cpu, "cpu"));
@@ -36,6 +30,10 @@ absl::Status CheckBackendFlags(const RunFlags& flags, BackendKind kind) {
       OnlyFor(flags.cuda_graph, "--cuda-graph", kind == BackendKind::kCuda, "cuda"));
   OPTIMUS_RETURN_IF_ERROR(
       OnlyFor(flags.time_scale != 1, "--time-scale", kind == BackendKind::kEmulated, "emulated"));
+  OPTIMUS_RETURN_IF_ERROR(OnlyFor(flags.no_pin, "--no-pin", cpu, "cpu"));
+  if (flags.tolerance_given && !flags.numerics) {
+    return absl::InvalidArgumentError("--tolerance is of --numerics; give both or leave it out");
+  }
   if (flags.numerics && flags.bf16) {
     return absl::InvalidArgumentError("--numerics compares real data in f32; leave --bf16 out");
   }
@@ -55,6 +53,7 @@ absl::Status CheckFlags(const RunFlags& flags, BackendKind kind) {
   OPTIMUS_RETURN_IF_ERROR(CheckRange("--tolerance", flags.tolerance, 0, 1));
   OPTIMUS_RETURN_IF_ERROR(ParseScheduler(flags.scheduler).status());
   if (!flags.schedule.empty()) OPTIMUS_RETURN_IF_ERROR(CheckScheduleName(flags.schedule));
+  OPTIMUS_RETURN_IF_ERROR(CheckTraceName(flags.trace));
   return flags.timeline.empty() ? absl::OkStatus() : CheckTimelineName(flags.timeline);
 }
 
@@ -65,21 +64,18 @@ void AddRunFlags(CLI::App& command, RunFlags& flags) {
   command.add_option("--warmup", flags.warm_up, "Steps before them")
       ->type_name("K")
       ->capture_default_str();
-  AddProfileFlag(command, flags.profile);
+  AddProfileFlag(command, flags.profile, "a schedule file needs it for --backend=emulated");
   AddSchedulerFlag(command, flags.scheduler);
   AddTimeoutFlag(command, flags.timeout);
   command.add_flag("--numerics", flags.numerics,
                    "cpu: train a real model (f32) by the schedule, and compare loss and every "
                    "gradient with a plain single-process program; exit with 2 where they differ");
   command.add_option("--tolerance", flags.tolerance, "Relative error that --numerics allows")
+      ->each([&flags](const std::string& /*value*/) { flags.tolerance_given = true; })
       ->type_name("SHARE")
       ->capture_default_str();
   AddBf16Flag(command, flags.bf16);
-  command
-      .add_option("--time-scale", flags.time_scale,
-                  "emulated: real time for each time of the profile")
-      ->type_name("FACTOR")
-      ->capture_default_str();
+  AddTimeScaleFlag(command, flags.time_scale);
   command.add_flag("--cuda-graph", flags.cuda_graph,
                    "cuda: capture a step once and launch it as one graph");
   AddNoPinFlag(command, flags.no_pin);
@@ -113,7 +109,9 @@ CLI::App* AddRunCommand(CLI::App& app, RunFlags& flags) {
       "run",
       "Run the schedule of FILE on real hardware and print the table of `simulate` from "
       "measurement. Start it with one process a rank: mpirun -np N optimus run ..., srun, or "
-      "torchrun (cuda); a schedule of one rank needs no launcher.");
+      "torchrun (cuda); a schedule of one rank needs no launcher. Exits with 2 where --numerics "
+      "finds "
+      "more than --tolerance.");
   command
       ->add_option("FILE", flags.file,
                    "An experiment (textproto), or a schedule (*.schedule.pb, "

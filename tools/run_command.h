@@ -20,6 +20,7 @@ struct RunFlags {
   std::string timeout = "60s";
   bool numerics = false;
   double tolerance = 1e-4;
+  bool tolerance_given = false;
   bool bf16 = false;
   double time_scale = 1;
   bool cuda_graph = false;

@@ -10,7 +10,16 @@ constexpr JsonField kFields[] = {
     {"measured.warm_up_steps", "steps before those that were measured"},
     {"measured.time_scale",
      "emulated: real time for each time of the result (all times here are divided by it)"},
-    {"measured.median_s", "of the measured steps"},
+    {"measured.due_s", "emulated: what the step should have taken"},
+    {"measured.late_s", "emulated: most that an operation of the step ended after its time"},
+    {"measured.compute_short_s",
+     "emulated: by how much computing reads short, mean over GPUs, because what begins late still "
+     "ends in time"},
+    {"measured.kept_time", "emulated: whether neither is above 2 % of the step"},
+    {"measured.better_time_scale", "where it is not: a --time-scale to try"},
+    {"measured.median_s",
+     "of the measured steps: `iteration_time_s`; of an even number the lower of the two in the "
+     "middle"},
     {"measured.first_quartile_s", "the same"},
     {"measured.third_quartile_s", "the same"},
     {"measured.least_s", "the shortest step"},
@@ -30,8 +39,9 @@ constexpr JsonField kFields[] = {
 std::string RunJsonIntroduction() {
   return "`optimus run`: the names of `optimus simulate` without `fidelity`, `fidelity_reason`, "
          "`interference` and `optimus`, of the measured step of median length "
-         "(`iteration_time_s`), and these. `profile` is left out where none was needed, MFU and "
-         "HFU unless the profile was measured or given by --profile.";
+         "(`iteration_time_s`), and these. `profile` is left out where none was needed "
+         "(on cpu and cuda it only made the plan), MFU and HFU unless the profile was measured or "
+         "given by --profile: then `no_efficiency` says so.";
 }
 
 absl::Span<const JsonField> RunJsonFields() { return kFields; }

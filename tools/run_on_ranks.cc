@@ -19,6 +19,7 @@
 #include "tools/resources.h"
 #include "tools/scaled_timeline.h"
 #include "tools/shared_flags.h"
+#include "tools/text_pieces.h"
 #include "traces/perfetto.h"
 
 namespace optimus::tools {
@@ -39,8 +40,8 @@ Fact PlanFact(const OptimusReport& optimus) {
   for (const planner::Split& split : best.splits) {
     absl::StrAppend(&text, ", micro-batches ", SplitText(split));
   }
-  absl::StrAppendFormat(&text, "; predicted by the %s scheduler: %.6g s", optimus.scheduler,
-                        ToSeconds(best.predicted));
+  absl::StrAppend(&text, "; predicted by the ", optimus.scheduler,
+                  " scheduler: ", TimeUnit(best.predicted).WithName(best.predicted));
   return {"plan", text};
 }
 
@@ -94,6 +95,11 @@ absl::StatusOr<std::string> RunOnRanks::Plan() {
   PlanningOptions planning =
       PlanBySimulator(/*interference=*/!input.experiment.hardware().no_interference());
   OPTIMUS_ASSIGN_OR_RETURN(planning.scheduler, ParseScheduler(flags_.scheduler));
+  if (planning.scheduler && input.experiment.plan().strategy() != step::Plan::OPTIMUS) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--scheduler=", flags_.scheduler, ": ", input.path, " has no plan.strategy: OPTIMUS, and ",
+        "others place no encoders in bubbles; leave the flag out"));
+  }
   OPTIMUS_ASSIGN_OR_RETURN(planned_, CatchOutOfMemory(flags_.file, "planning", [&] {
                              return PlanStep(input, nullptr, planning);
                            }));
@@ -152,7 +158,9 @@ absl::StatusOr<int> RunOnRanks::Finish(const executor::RunResult& result) {
   OPTIMUS_ASSIGN_OR_RETURN(const Report report, MakeReport(result, timeline));
   OPTIMUS_RETURN_IF_ERROR(WriteFiles(timeline));
   OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags_.json ? ToJson({report}) : FullText(report)));
-  return numerics_ && !numerics_->within() ? kExitCheckFailed : kExitSuccess;
+  if (!numerics_ || numerics_->within()) return kExitSuccess;
+  SayCheckFailed(ExceededText(*numerics_));
+  return kExitCheckFailed;
 }
 
 absl::StatusOr<Report> RunOnRanks::MakeReport(const executor::RunResult& result,
@@ -160,26 +168,39 @@ absl::StatusOr<Report> RunOnRanks::MakeReport(const executor::RunResult& result,
   OPTIMUS_ASSIGN_OR_RETURN(Report report,
                            tools::MakeReport(planned_.step, planned_.costs.get(), timeline));
   report.file = flags_.file;
-  // The peak of a profile of other hardware says nothing about this.
-  const bool suits = !flags_.profile.empty() || kind_ == BackendKind::kEmulated ||
-                     (planned_.costs && !planned_.costs->profile().measured_on().empty());
-  if (!suits) report.efficiency.reset();
+  LeaveOutEfficiency(report);
   if (report.memory && kind_ != BackendKind::kEmulated) {
     report.memory->capacity = MemoryOfRank(*backend_.device, ranks_.world(), kind_);
   }
   if (planned_.optimus) report.facts.push_back(PlanFact(*planned_.optimus));
   MeasuredReport measured;
   measured.backend = executor::ToString(kind_);
-  measured.device = backend_.device->Description();
+  measured.device = job_.numerics ? kNumericsDevice : backend_.device->Description();
   measured.hosts = ranks_.hosts();
   measured.warm_up = flags_.warm_up;
   measured.steps = result.steps;
   measured.time_scale = flags_.time_scale;
+  measured.only_planned = kind_ != BackendKind::kEmulated && planned_.step.experiment.has_plan();
+  if (kind_ == BackendKind::kEmulated) {
+    measured.emulation = EmulationOf(result.lateness[executor::MedianStep(result.steps)], timeline,
+                                     flags_.time_scale);
+  }
   report.measured = std::move(measured);
   report.numerics = numerics_;
   report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   report.peak_memory_mib = PeakMemoryMib();
   return report;
+}
+
+// The peak of a profile of other hardware says nothing about this.
+void RunOnRanks::LeaveOutEfficiency(Report& report) const {
+  if (!report.efficiency || !flags_.profile.empty() || kind_ == BackendKind::kEmulated ||
+      !planned_.costs->profile().measured_on().empty()) {
+    return;
+  }
+  report.efficiency.reset();
+  report.no_efficiency = absl::StrCat("the profile ", report.profile,
+                                      " was not measured on this hardware; give --profile");
 }
 
 absl::Status RunOnRanks::WriteFiles(const ir::Timeline& timeline) const {

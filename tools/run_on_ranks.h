@@ -41,6 +41,7 @@ class RunOnRanks {
   absl::Status CompareNumerics();
   absl::StatusOr<Report> MakeReport(const executor::RunResult& result,
                                     const ir::Timeline& timeline) const;
+  void LeaveOutEfficiency(Report& report) const;
   absl::Status WriteFiles(const ir::Timeline& timeline) const;
 
   const RunFlags& flags_;

@@ -31,12 +31,12 @@ absl::StatusOr<std::optional<step::Optimus::Scheduler>> ParseScheduler(const std
       absl::StrCat("--scheduler=", text, ": is none of ", kSchedulers));
 }
 
-void AddProfileFlag(CLI::App& command, std::string& profile) {
+void AddProfileFlag(CLI::App& command, std::string& profile, const char* need) {
   command
-      .add_option(
-          "--profile", profile,
-          "Hardware profile, a name or a textproto (as optimus profile writes it): takes the "
-          "place of the experiment's hardware.profile; a schedule file needs it")
+      .add_option("--profile", profile,
+                  absl::StrCat("Hardware profile, a name or a textproto (as optimus profile writes "
+                               "it): takes the place of the experiment's hardware.profile; ",
+                               need))
       ->check(NotEmpty)
       ->type_name("NAME");
 }

@@ -17,8 +17,10 @@ void AddSchedulerFlag(CLI::App& command, std::string& scheduler);
 // Absent for an empty text: the flag was not given.
 absl::StatusOr<std::optional<step::Optimus::Scheduler>> ParseScheduler(const std::string& text);
 
-// A hardware profile: of schedule files, and of experiments instead of their own.
-void AddProfileFlag(CLI::App& command, std::string& profile);
+// A hardware profile: of schedule files, and of experiments instead of their own. `need`: when a
+// schedule file needs it.
+void AddProfileFlag(CLI::App& command, std::string& profile,
+                    const char* need = "a schedule file needs it");
 
 void AddNoInterferenceFlag(CLI::App& command, bool& no_interference);
 

@@ -39,6 +39,7 @@ absl::Status CheckFileFlags(const SimulateFlags& flags) {
   }
   if (!flags.schedule.empty()) OPTIMUS_RETURN_IF_ERROR(CheckScheduleName(flags.schedule));
   if (!flags.timeline.empty()) OPTIMUS_RETURN_IF_ERROR(CheckTimelineName(flags.timeline));
+  OPTIMUS_RETURN_IF_ERROR(CheckTraceName(flags.trace));
   for (const NamedFile& file : NamedOutputs(flags)) {
     OPTIMUS_RETURN_IF_ERROR(CheckWritableFile(file.origin, file.path));
   }

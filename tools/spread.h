@@ -16,6 +16,11 @@ struct Spread {
 // Quantiles as in base/quantile.h. Zero of nothing.
 Spread SpreadOf(const std::vector<double>& values);
 
+// Of measured steps: the median is one of them, of an even number the lower of the two in the
+// middle, so that it is the step whose figures are shown (executor::MedianStep). The first quartile
+// is never above it.
+Spread SpreadOfSteps(const std::vector<double>& steps);
+
 std::vector<double> InSeconds(const std::vector<Picoseconds>& times);
 
 }  // namespace optimus::tools

@@ -40,6 +40,21 @@ TEST(SpreadTest, OneSlowRunDoesNotMoveIt) {
   EXPECT_EQ(SpreadOf({0, 0, 5}).relative(), 0);
 }
 
+TEST(SpreadTest, TheMedianOfStepsIsOneOfThem) {
+  const Spread even = SpreadOfSteps({4, 1, 3, 2});
+  EXPECT_EQ(even.median, 2);
+  EXPECT_DOUBLE_EQ(even.first_quartile, 1.75);
+  EXPECT_DOUBLE_EQ(even.third_quartile, 3.25);
+  EXPECT_EQ(even.least, 1);
+  EXPECT_EQ(even.greatest, 4);
+  EXPECT_EQ(SpreadOfSteps({5, 9, 4}).median, 5);
+  const Spread two = SpreadOfSteps({8, 4});
+  EXPECT_EQ(two.median, 4);
+  EXPECT_EQ(two.first_quartile, 4);  // not 5, above the median
+  EXPECT_EQ(two.third_quartile, 7);
+  EXPECT_EQ(SpreadOfSteps({}).median, 0);
+}
+
 TEST(SpreadTest, InSecondsKeepsTheOrder) {
   EXPECT_EQ(InSeconds({Picoseconds(2'000'000'000'000), Picoseconds(500'000'000'000)}),
             (std::vector<double>{2, 0.5}));

@@ -24,12 +24,14 @@ struct ValidateRunFlags {
   std::string timeout = "60s";
   bool bf16 = false;
   bool no_pin = false;
+  bool all_work = false;
   bool json = false;
 };
 
 struct ValidateTimelinesFlags {
   std::string simulated, measured, schedule;
   double tolerance = 0.10;
+  bool all_work = false;
   bool json = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -57,8 +58,8 @@ absl::StatusOr<ValidatedExperiment> ValidateOnRanks::Validate(std::size_t index,
   const ir::Schedule& schedule = jobs_[index].schedule;
   const executor::RunResult& result = results_[index];
   const double per_real_time = 1 / flags_.time_scale;
-  measured = executor::MakeTimeline(schedule, result.times[executor::MedianStep(result.steps)],
-                                    executor::ToString(kind_));
+  const std::size_t median = executor::MedianStep(result.steps);
+  measured = executor::MakeTimeline(schedule, result.times[median], executor::ToString(kind_));
   if (flags_.time_scale != 1) measured = Scaled(std::move(measured), per_real_time);
   // Emulated operations do not slow each other.
   SimulateOptions options;
@@ -72,7 +73,11 @@ absl::StatusOr<ValidatedExperiment> ValidateOnRanks::Validate(std::size_t index,
   std::vector<double> steps = InSeconds(result.steps);
   for (double& step : steps) step *= per_real_time;
   validated.steps = static_cast<int>(steps.size());
-  validated.measured = SpreadOf(steps);
+  validated.measured = SpreadOfSteps(steps);
+  validated.measured.median = ToSeconds(measured.step);  // the same step, rounded once
+  if (!measures()) {
+    validated.emulation = EmulationOf(result.lateness[median], measured, flags_.time_scale);
+  }
   OPTIMUS_ASSIGN_OR_RETURN(validated.comparison,
                            validation::Compare(simulated, measured, &schedule));
   return validated;
@@ -97,22 +102,20 @@ MachineNoise ValidateOnRanks::Noise() const {
   return noise;
 }
 
-std::vector<validation::RankedPair> ValidateOnRanks::Ranking(
-    const std::vector<ValidatedExperiment>& experiments) const {
+void ValidateOnRanks::Rank(Validation& validation) const {
   std::map<std::string, std::vector<validation::NamedSteps>> jobs;
-  for (std::size_t i = 0; i < experiments.size(); ++i) {
-    const ValidatedExperiment& e = experiments[i];
+  for (std::size_t i = 0; i < validation.experiments.size(); ++i) {
+    const ValidatedExperiment& e = validation.experiments[i];
     jobs[JobOf(inputs_[i])].push_back(
         {e.name, ToSeconds(e.comparison.simulated_step), e.measured.median});
   }
-  std::vector<validation::RankedPair> ranking;
   for (const auto& [job, steps] : jobs) {
-    for (validation::RankedPair& pair :
-         validation::CompareRanking(steps, flags_.least_difference)) {
-      ranking.push_back(std::move(pair));
-    }
+    std::vector<validation::RankedPair> pairs =
+        validation::CompareRanking(steps, flags_.least_difference);
+    const std::size_t all = steps.size() * (steps.size() - 1) / 2;
+    validation.close_pairs += static_cast<int>(all - pairs.size());
+    std::move(pairs.begin(), pairs.end(), std::back_inserter(validation.ranking));
   }
-  return ranking;
 }
 
 absl::StatusOr<int> ValidateOnRanks::Finish() {
@@ -138,14 +141,16 @@ absl::StatusOr<int> ValidateOnRanks::Finish() {
     validation.experiments.push_back(std::move(validated));
   }
   validation.noise = Noise();
-  validation.ranking = Ranking(validation.experiments);
+  Rank(validation);
   validation.wall_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   OPTIMUS_RETURN_IF_ERROR(WriteFiles(validation, profile, timelines));
   progress.Clear();
-  OPTIMUS_RETURN_IF_ERROR(
-      WriteStdout(flags_.json ? ValidationJson(validation) : ValidationText(validation)));
-  return validation.within() ? kExitSuccess : kExitCheckFailed;
+  OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags_.json ? ValidationJson(validation)
+                                                  : ValidationText(validation, flags_.all_work)));
+  if (validation.within()) return kExitSuccess;
+  SayCheckFailed(OutsideText(validation));
+  return kExitCheckFailed;
 }
 
 absl::Status ValidateOnRanks::WriteFiles(
@@ -156,7 +161,8 @@ absl::Status ValidateOnRanks::WriteFiles(
   OPTIMUS_RETURN_IF_ERROR(files.CreateFolders(flags_.out));
   const std::string folder = flags_.out + "/";
   OPTIMUS_RETURN_IF_ERROR(files.Add(folder + "validation.json", ValidationJson(validation)));
-  OPTIMUS_RETURN_IF_ERROR(files.Add(folder + "validation.txt", ValidationText(validation)));
+  OPTIMUS_RETURN_IF_ERROR(
+      files.Add(folder + "validation.txt", ValidationText(validation, flags_.all_work)));
   OPTIMUS_ASSIGN_OR_RETURN(std::string text, EncodeProfile(profile));
   OPTIMUS_RETURN_IF_ERROR(files.Add(folder + "profile.textproto", std::move(text)));
   for (std::size_t i = 0; i < jobs_.size(); ++i) {

@@ -43,6 +43,7 @@ int PartOf(int whole, int parts, int index) {
 void Append(executor::RunResult from, executor::RunResult& to) {
   std::move(from.steps.begin(), from.steps.end(), std::back_inserter(to.steps));
   std::move(from.times.begin(), from.times.end(), std::back_inserter(to.times));
+  to.lateness.insert(to.lateness.end(), from.lateness.begin(), from.lateness.end());
   to.ranks = std::move(from.ranks);
 }
 

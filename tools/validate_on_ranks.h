@@ -60,8 +60,7 @@ class ValidateOnRanks {
                                                ir::Timeline& simulated,
                                                ir::Timeline& measured) const;
   MachineNoise Noise() const;
-  std::vector<validation::RankedPair> Ranking(
-      const std::vector<ValidatedExperiment>& experiments) const;
+  void Rank(Validation& validation) const;  // those that train the same
   absl::Status WriteFiles(
       const Validation& validation, const hw::HardwareProfile& profile,
       const std::vector<std::pair<ir::Timeline, ir::Timeline>>& timelines) const;

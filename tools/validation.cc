@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace optimus::tools {
 
@@ -16,6 +17,28 @@ double Validation::MedianError() const {
   }
   return SpreadOf(errors).median;
 }
+
+const ValidatedExperiment* Validation::Worst() const {
+  const auto size = [](const ValidatedExperiment& e) {
+    const double error = std::abs(e.comparison.step_error);
+    return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+  };
+  const auto worst =
+      std::max_element(experiments.begin(), experiments.end(),
+                       [&](const auto& a, const auto& b) { return size(a) < size(b); });
+  return worst == experiments.end() ? nullptr : &*worst;
+}
+
+bool Validation::drowns_in_noise() const {
+  return noise.samples > 0 && noise.time.relative() > tolerance;
+}
+
+bool Validation::late() const {
+  return std::any_of(experiments.begin(), experiments.end(),
+                     [](const auto& e) { return e.emulation && !e.emulation->kept_time(); });
+}
+
+bool Validation::conclusive() const { return !drowns_in_noise() && !late(); }
 
 bool Validation::within() const {
   return std::all_of(experiments.begin(), experiments.end(),

@@ -12,6 +12,8 @@ using Json = nlohmann::ordered_json;
 
 // Infinity (only one of the two is there) is null in JSON.
 void AddComparison(const validation::Comparison& comparison, Json& json) {
+  json["simulated_runner"] = comparison.simulated_runner;
+  json["measured_runner"] = comparison.measured_runner;
   json["simulated_s"] = ToSeconds(comparison.simulated_step);
   json["measured_s"] = ToSeconds(comparison.measured_step);
   json["step_error"] = comparison.step_error;
@@ -50,6 +52,7 @@ Json ExperimentJson(const ValidatedExperiment& experiment, double tolerance) {
   json["third_quartile_s"] = experiment.measured.third_quartile;
   json["least_s"] = experiment.measured.least;
   json["greatest_s"] = experiment.measured.greatest;
+  if (experiment.emulation) AddEmulation(*experiment.emulation, json);
   AddComparison(experiment.comparison, json);
   return json;
 }
@@ -68,6 +71,8 @@ constexpr JsonField kComparisonFields[] = {
     {"version", "of optimus"},
     {"tolerance", "of the step, a share"},
     {"within_tolerance", "whether |step_error| is at most that"},
+    {"simulated_runner", "what made the simulated timeline: simgrid, critical_path"},
+    {"measured_runner", "what made the measured one: cpu, cuda, emulated"},
     {"simulated_s", "simulated step"},
     {"measured_s", "measured step"},
     {"step_error", "simulated / measured - 1"},
@@ -94,7 +99,13 @@ constexpr JsonField kValidationFields[] = {
     {"tolerance", "of each step, a share"},
     {"least_difference", "pairs that differ by more are ranked"},
     {"within_tolerance", "whether all steps are within it and all pairs are ranked the same"},
+    {"conclusive",
+     "false where nothing follows from the errors: the noise of the machine (noise.spread) is "
+     "above "
+     "the tolerance, or emulated ranks were late"},
     {"median_error", "of |step_error| over the experiments"},
+    {"largest_error", "step_error of the experiment that is furthest off"},
+    {"largest_error_experiment", "its name"},
     {"noise.kernel", "the machine's own noise: a kernel that is always the same"},
     {"noise.samples", "how often it was timed, over the whole run"},
     {"noise.median_s", "its time"},
@@ -102,10 +113,14 @@ constexpr JsonField kValidationFields[] = {
     {"noise.drift", "greatest distance of the median of one visit from that of all, relative"},
     {"experiments",
      "for each: experiment, file, strategy, steps, median_s, first_quartile_s, third_quartile_s, "
-     "least_s, greatest_s of the measured steps, and the names of `optimus validate timelines`"},
+     "least_s, greatest_s of the measured steps, emulated ones due_s, late_s, compute_short_s, "
+     "kept_time "
+     "and better_time_scale as `optimus run`, and the names of `optimus validate timelines`. "
+     "median_s is measured_s: step_error = simulated_s / median_s - 1"},
     {"ranking",
      "pairs that differ measurably: faster, slower (as measured), measured_ratio, "
      "simulated_ratio, same"},
+    {"close_pairs", "pairs that train the same and differ by less: left out of the ranking"},
     {"wall_s", "differs from run to run, as all that is measured"},
 };
 
@@ -134,7 +149,12 @@ std::string ValidationJson(const Validation& validation) {
   json["tolerance"] = validation.tolerance;
   json["least_difference"] = validation.least_difference;
   json["within_tolerance"] = validation.within();
+  json["conclusive"] = validation.conclusive();
   json["median_error"] = validation.MedianError();
+  if (const ValidatedExperiment* worst = validation.Worst()) {
+    json["largest_error"] = worst->comparison.step_error;
+    json["largest_error_experiment"] = worst->name;
+  }
   if (validation.noise.samples > 0) json["noise"] = NoiseJson(validation.noise);
   json["experiments"] = Json::array();
   for (const ValidatedExperiment& experiment : validation.experiments) {
@@ -150,6 +170,7 @@ std::string ValidationJson(const Validation& validation) {
     one["same"] = pair.same;
     json["ranking"].push_back(std::move(one));
   }
+  json["close_pairs"] = validation.close_pairs;
   json["wall_s"] = validation.wall_s;
   return DumpJson(json);
 }

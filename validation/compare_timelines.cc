@@ -111,6 +111,8 @@ absl::StatusOr<Comparison> Compare(const ir::Timeline& simulated, const ir::Time
   OPTIMUS_RETURN_IF_ERROR(CheckSamePlaces(of_simulated, of_measured));
   if (schedule != nullptr) OPTIMUS_RETURN_IF_ERROR(CheckSchedule(of_measured, *schedule));
   Comparison comparison;
+  comparison.simulated_runner = simulated.runner;
+  comparison.measured_runner = measured.runner;
   comparison.simulated_step = simulated.step;
   comparison.measured_step = measured.step;
   const double step_s = ToSeconds(measured.step);

@@ -20,6 +20,7 @@ struct WorkComparison {
   std::string name;
   std::int64_t operations = 0;
   double simulated_s = 0, measured_s = 0;  // sums over the operations
+  bool transfer = false;                   // a collective or a message
 };
 
 // Mean over GPUs of one part of the step: compute, optimizer, a bubble class. An entity counts as
@@ -32,6 +33,7 @@ struct ShareComparison {
 };
 
 struct Comparison {
+  std::string simulated_runner, measured_runner;  // Timeline::runner: "simgrid", "cpu"
   Picoseconds simulated_step, measured_step;
   double step_error = 0;  // RelativeError
   std::vector<ShareComparison> shares;

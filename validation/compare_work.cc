@@ -118,6 +118,7 @@ class WorkTable {
     if (is_new) rows_.push_back({.name = std::move(name)});
     WorkComparison& row = rows_[at->second];
     ++row.operations;
+    row.transfer = op.kind != ir::OperationKind::kKernel;
     row.simulated_s += ToSeconds(simulated_.TimeOf(simulated));
     row.measured_s += ToSeconds(measured_.TimeOf(measured));
   }

@@ -16,16 +16,23 @@ namespace {
 
 using RankTimes = std::vector<std::vector<OperationTime>>;  // by rank, operation
 
-Picoseconds LengthOf(const RankTimes& ranks) {
-  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
-  std::int64_t end = std::numeric_limits<std::int64_t>::min();
+struct Window {
+  std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+  Picoseconds Until(std::int64_t time_ns) const {
+    return Picoseconds(time_ns > begin_ns ? (time_ns - begin_ns) * 1000 : 0);
+  }
+};
+
+Window WindowOf(const RankTimes& ranks) {
+  Window window;
   for (const std::vector<OperationTime>& times : ranks) {
     for (const OperationTime& time : times) {
-      begin = std::min(begin, time.begin_ns);
-      end = std::max(end, time.end_ns);
+      window.begin_ns = std::min(window.begin_ns, time.begin_ns);
+      window.end_ns = std::max(window.end_ns, time.end_ns);
     }
   }
-  return Picoseconds(end > begin ? (end - begin) * 1000 : 0);
+  return window;
 }
 
 // What one rank tells rank 0 of a step.
@@ -36,8 +43,9 @@ struct RankStep {
 
 // Ranks run different programs, so each says how many operations its has.
 std::string Encode(const RankStep& step) {
-  return absl::StrCat(step.times.size(), " ", step.nominal.late_ns, " ", step.nominal.compute_ns,
-                      "\n", EncodeTimes(step.times));
+  const NominalTimes& nominal = step.nominal;
+  return absl::StrCat(step.times.size(), " ", nominal.end_ns, " ", nominal.late_ns, " ",
+                      nominal.compute_ns, "\n", EncodeTimes(step.times));
 }
 
 absl::StatusOr<RankStep> Decode(const std::string& bytes) {
@@ -45,9 +53,10 @@ absl::StatusOr<RankStep> Decode(const std::string& bytes) {
   const std::vector<std::string> numbers = absl::StrSplit(bytes.substr(0, line), ' ');
   RankStep step;
   std::size_t count = 0;
-  if (line == bytes.size() || numbers.size() != 3 || !absl::SimpleAtoi(numbers[0], &count) ||
-      !absl::SimpleAtoi(numbers[1], &step.nominal.late_ns) ||
-      !absl::SimpleAtoi(numbers[2], &step.nominal.compute_ns)) {
+  if (line == bytes.size() || numbers.size() != 4 || !absl::SimpleAtoi(numbers[0], &count) ||
+      !absl::SimpleAtoi(numbers[1], &step.nominal.end_ns) ||
+      !absl::SimpleAtoi(numbers[2], &step.nominal.late_ns) ||
+      !absl::SimpleAtoi(numbers[3], &step.nominal.compute_ns)) {
     return absl::DataLossError("measured times without their count");
   }
   OPTIMUS_ASSIGN_OR_RETURN(step.times, DecodeTimes(bytes.substr(line + 1), count));
@@ -71,17 +80,20 @@ absl::StatusOr<std::vector<RankStep>> GatherStep(World& world, const RankStep& m
 
 void Append(std::vector<RankStep> ranks, RunResult& result) {
   Lateness lateness;
-  std::int64_t compute_ns = 0;
+  std::int64_t compute_ns = 0, nominal_end_ns = 0;
   RankTimes times;
   times.reserve(ranks.size());
   for (RankStep& rank : ranks) {
     lateness.late = std::max(lateness.late, Picoseconds(1000 * rank.nominal.late_ns));
     compute_ns += rank.nominal.compute_ns;
+    nominal_end_ns = std::max(nominal_end_ns, rank.nominal.end_ns);
     times.push_back(std::move(rank.times));
   }
   const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, times.size()));
   lateness.compute = Picoseconds(1000 * (compute_ns / count));
-  result.steps.push_back(LengthOf(times));
+  const Window window = WindowOf(times);
+  lateness.step = window.Until(nominal_end_ns);
+  result.steps.push_back(window.Until(window.end_ns));
   result.times.push_back(std::move(times));
   result.lateness.push_back(lateness);
 }

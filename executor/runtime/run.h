@@ -20,6 +20,7 @@ struct RunOptions {
 
 // Of one measured step, where time is emulated: how well it was kept. Zero elsewhere.
 struct Lateness {
+  Picoseconds step;     // what the step should have taken, from the same begin
   Picoseconds late;     // most that an operation of any rank ended after its time
   Picoseconds compute;  // what computing should have taken, the optimizer included: mean over ranks
 };

@@ -102,16 +102,20 @@ TEST(RunTest, LatenessIsTheWorstOfAllRanksAndComputingTheirMean) {
   ASSERT_EQ(result.lateness.size(), 2);
   for (std::size_t step = 0; step < 2; ++step) {
     EXPECT_EQ(result.lateness[step].late, Picoseconds(350'000));
-    std::int64_t compute_ns = 0;
+    std::int64_t compute_ns = 0, nominal_end_ns = 0;
+    std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
     for (std::size_t rank = 0; rank < 3; ++rank) {
       const std::vector<ir::Operation>& operations = schedule.programs[rank].operations;
       for (std::uint32_t id = 0; id < operations.size(); ++id) {
-        if (!ir::IsCompute(operations[id])) continue;
         const OperationTime& time = result.times[step][rank][id];
-        compute_ns += time.end_ns - time.begin_ns - 100 * (static_cast<std::int64_t>(rank) + 1) -
-                      (id == 2 ? 50 : 0);
+        const std::int64_t end_ns =
+            time.end_ns - 100 * (static_cast<std::int64_t>(rank) + 1) - (id == 2 ? 50 : 0);
+        begin_ns = std::min(begin_ns, time.begin_ns);
+        nominal_end_ns = std::max(nominal_end_ns, end_ns);
+        if (ir::IsCompute(operations[id])) compute_ns += end_ns - time.begin_ns;
       }
     }
+    EXPECT_EQ(result.lateness[step].step, Picoseconds(1000 * (nominal_end_ns - begin_ns)));
     EXPECT_EQ(result.lateness[step].compute, Picoseconds(1000 * (compute_ns / 3)));
   }
 }
@@ -133,6 +137,7 @@ TEST(RunTest, WithoutNominalTimesNothingIsLate) {
   ASSERT_TRUE(statuses.front().ok()) << statuses.front();
   ASSERT_EQ(result.lateness.size(), 1);
   EXPECT_EQ(result.lateness[0].late, Picoseconds(0));
+  EXPECT_EQ(result.lateness[0].step, Picoseconds(0));
   EXPECT_EQ(result.lateness[0].compute, Picoseconds(0));
 }
 

@@ -154,7 +154,8 @@ Bytes Runtime::Impl::DataOf(const PlannedOperation& op) const {
     case ir::OperationKind::kCollective: {
       // Equal parts of whole floats may be a little more.
       const std::int64_t members = communicators_[op.channel]->size();
-      return members == 1 ? Bytes(0) : schedule_.collectives[op.work].work.bytes + Bytes(4 * members);
+      return members == 1 ? Bytes(0)
+                          : schedule_.collectives[op.work].work.bytes + Bytes(4 * members);
     }
   }
   return Bytes(0);
@@ -282,6 +283,7 @@ NominalTimes Runtime::Impl::Nominal() const {
   for (std::uint32_t id = 0; id < plan_.operations.size(); ++id) {
     const std::int64_t end_ns = device_.NominalNs(EndEvent(id));
     if (end_ns == 0) continue;
+    nominal.end_ns = std::max(nominal.end_ns, end_ns + world_.clock_offset_ns());
     nominal.late_ns = std::max(nominal.late_ns, device_.TimeNs(EndEvent(id)) - end_ns);
     if (plan_.operations[id].stream == ir::Stream::kCompute) {
       nominal.compute_ns += end_ns - device_.NominalNs(BeginEvent(id));
@@ -294,9 +296,8 @@ NominalTimes Runtime::Impl::Nominal() const {
 absl::Status Runtime::Impl::Name(const absl::Status& error) const {
   const std::string at = current_.Describe();
   const std::string rank = absl::StrCat("rank ", world_.rank(), ": ");
-  return {error.code(),
-          absl::StrCat(absl::StartsWith(error.message(), rank) ? "" : rank, error.message(),
-                       at.empty() ? "" : "; it was at ", at)};
+  return {error.code(), absl::StrCat(absl::StartsWith(error.message(), rank) ? "" : rank,
+                                     error.message(), at.empty() ? "" : "; it was at ", at)};
 }
 
 absl::Status Runtime::Impl::Name(const absl::Status& error, std::uint32_t id) const {

@@ -27,6 +27,7 @@ struct OperationTime {
 
 // Where time is emulated: how one rank kept to the nominal times of a step. Zero elsewhere.
 struct NominalTimes {
+  std::int64_t end_ns = 0;      // when the last operation should have ended: rank 0's clock
   std::int64_t late_ns = 0;     // most that an operation ended after its time
   std::int64_t compute_ns = 0;  // what the operations of the compute stream should have taken
 };

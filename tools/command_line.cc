@@ -20,6 +20,7 @@
 #include "tools/exit_codes.h"
 #include "tools/launched.h"
 #include "tools/outputs.h"
+#include "tools/unjoined.h"
 
 namespace optimus::tools {
 namespace {
@@ -77,14 +78,19 @@ struct CommandLine {
   std::vector<std::unique_ptr<Command>> commands = MakeCommands();
 };
 
-// Of many ranks that were started with the same wrong arguments, the first speaks for all.
+// Of many ranks that were started with the same wrong arguments, the lowest speaks for all.
 int FailOnce(const CommandLine& line, const absl::Status& status) {
   const bool many =
       std::any_of(line.commands.begin(), line.commands.end(),
                   [](const auto& command) { return command->parsed() && command->many_ranks(); });
-  if (!many || LaunchedRank() == 0 || IsOwnError(status)) return Fail(status);
-  WaitForFirstRank();
-  return ExitCode(status);
+  if (!many || !IsLaunched()) return Fail(status);
+  const bool own = IsOwnError(status);  // and names its rank
+  if (!own && !IsMineToSay()) return ExitCode(status);
+  const int rank = LaunchedRank();
+  const std::string prefix = own || rank == 0 ? "" : absl::StrCat("rank ", rank, ": ");
+  const int code = Fail(absl::Status(status.code(), absl::StrCat(prefix, status.message())));
+  TellOthersThatAllIsSaid();
+  return code;
 }
 
 absl::StatusOr<int> Dispatch(const CommandLine& line, Arguments& arguments) {

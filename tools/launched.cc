@@ -3,24 +3,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "executor/backends/launcher.h"
 #include "executor/backends/pinning.h"
 #include "executor/torchrun/environment.h"
+#include "tools/run_launcher.h"
 
 namespace optimus::tools {
 namespace {
@@ -55,15 +53,22 @@ std::string TorchrunSize(int ranks, const executor::EnvironmentReader& read) {
 
 }  // namespace
 
-int LaunchedRank() {
+std::string RankVariable() {
   const executor::EnvironmentReader read = executor::ProcessEnvironment();
   const Launcher launcher = FindLauncher(read);
-  if (launcher.kind == Launcher::Kind::kNone) return 0;
+  if (launcher.kind == Launcher::Kind::kNone) return "";
   for (const char* name : RankVariables(launcher)) {
     int rank = 0;
-    if (absl::SimpleAtoi(read(name).value_or(""), &rank)) return rank;
+    if (absl::SimpleAtoi(read(name).value_or(""), &rank)) return name;
   }
-  return 0;
+  return "";
+}
+
+int LaunchedRank() {
+  int rank = 0;
+  const bool known =
+      absl::SimpleAtoi(executor::ProcessEnvironment()(RankVariable()).value_or(""), &rank);
+  return known ? rank : 0;
 }
 
 bool IsLaunched() {
@@ -73,8 +78,6 @@ bool IsLaunched() {
 bool IsByTorchrun() {
   return FindLauncher(executor::ProcessEnvironment()).kind == Launcher::Kind::kTorchrun;
 }
-
-void WaitForFirstRank() { absl::SleepFor(absl::Seconds(1)); }
 
 int HostCores() {
   std::vector<int> cpus = executor::AllowedCpus();
@@ -112,7 +115,7 @@ bool IsGiven(const std::string& flag, const Arguments& arguments) {
                      });
 }
 
-absl::Status RelaunchOnRanks(int ranks, const Arguments& arguments) {
+absl::StatusOr<int> RelaunchOnRanks(int ranks, const Arguments& arguments) {
   std::error_code failed;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   if (failed) return absl::InternalError(absl::StrCat("/proc/self/exe: ", failed.message()));
@@ -126,14 +129,10 @@ absl::Status RelaunchOnRanks(int ranks, const Arguments& arguments) {
       "mpirun", "--quiet",         "-np", absl::StrCat(ranks), "--bind-to",
       "none",   "--oversubscribe", self};
   words.insert(words.end(), arguments.values + 1, arguments.values + arguments.count);
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  execvp(pointers.front(), pointers.data());
-  const int error = errno;
+  absl::StatusOr<int> code = RunLauncher(std::move(words));
+  if (!absl::IsNotFound(code.status())) return code;
   return absl::FailedPreconditionError(absl::StrCat(
-      "mpirun cannot be started (", std::strerror(error), "), and ", ranks,
+      code.status().message(), ", and ", ranks,
       " ranks are needed; install Open MPI, or start this command by the launcher that there is, ",
       "on ", ranks, " ranks"));
 }

@@ -2,20 +2,21 @@
 // What the environment says about how this process was started, and starting it again on many
 // ranks.
 
-#include "absl/status/status.h"
+#include <string>
+
+#include "absl/status/statusor.h"
 #include "tools/command.h"
 
 namespace optimus::tools {
 
 // The rank that a launcher (mpirun, srun, torchrun) gave this process; 0 where there is none.
 int LaunchedRank();
+// The environment variable that says so; empty where there is none.
+std::string RankVariable();
 // Whether a launcher started this process as one of its ranks.
 bool IsLaunched();
 // Whether that is torchrun, or what sets its variables.
 bool IsByTorchrun();
-
-// Rank 0 found the same error and says it; a rank that ends first could get it killed before.
-void WaitForFirstRank();
 
 // Cores of this host that a launcher would count; 0 where the system does not say.
 int HostCores();
@@ -27,8 +28,8 @@ std::string LaunchCommand(int ranks, const Arguments& arguments, int cores = Hos
 // Whether a flag ("--timeout") is among the arguments, as opposed to its default.
 bool IsGiven(const std::string& flag, const Arguments& arguments);
 
-// Replaces this process by mpirun, which starts `ranks` of it with the same arguments. Returns only
-// where that is not possible.
-absl::Status RelaunchOnRanks(int ranks, const Arguments& arguments);
+// Starts mpirun, which starts `ranks` of this program with the same arguments, and waits for its
+// end: the exit code of the ranks, or an error where none of them has said why they ended.
+absl::StatusOr<int> RelaunchOnRanks(int ranks, const Arguments& arguments);
 
 }  // namespace optimus::tools

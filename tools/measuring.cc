@@ -1,6 +1,9 @@
 #include "tools/measuring.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -61,11 +64,16 @@ absl::Status Measuring::Prepare() {
 
 absl::Status Measuring::Round(int repetitions) {
   executor::Watchdog& watchdog = ranks_.watchdog();
-  watchdog.Follow("measures kernels and transfers", nullptr, nullptr);
+  watchdog.Follow("makes ready to measure", nullptr, nullptr);
   if (!prepared_) OPTIMUS_RETURN_IF_ERROR(ranks_.Agree(NameNotReady("", Prepare())));
   prepared_ = true;
-  return executor::MeasureRound(plan_, ranks_.world(), *backend_.device, *backend_.ranks,
-                                repetitions, samples_, [&watchdog] { return watchdog.Tick(); });
+  return executor::MeasureRound(
+      plan_, ranks_.world(), *backend_.device, *backend_.ranks, repetitions, samples_,
+      [&watchdog] { return watchdog.Tick(); },
+      [&watchdog](std::string what, std::function<std::string()> current,
+                  std::function<std::int64_t()> progress) {
+        watchdog.Follow(std::move(what), std::move(current), std::move(progress));
+      });
 }
 
 HardwareMeasurements Measuring::Summary() const {

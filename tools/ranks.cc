@@ -1,5 +1,7 @@
 #include "tools/ranks.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -10,10 +12,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "tools/exit_codes.h"
 #include "tools/launched.h"
 #include "tools/printable.h"
+#include "tools/unjoined.h"
 
 namespace optimus::tools {
 namespace {
@@ -22,6 +26,8 @@ namespace {
 constexpr absl::Duration kAsLongAsItTakes = absl::Hours(10000);
 // A barrier that nobody comes to is the watchdog's to report first: it says what every rank is at.
 constexpr absl::Duration kAfterWatchdog = absl::Seconds(10);
+// Between the first that a launcher does to end the ranks and SIGTERM.
+constexpr absl::Duration kLauncherPatience = absl::Milliseconds(50);
 // Watchdogs of all ranks find each other.
 constexpr absl::Duration kMeeting = absl::Minutes(5);
 
@@ -57,25 +63,30 @@ bool NamesRank(const absl::Status& error) {
 }
 
 // A report of many lines stays one: line by line, without control characters.
-void PrintError(const std::string& prefix, const absl::Status& status) {
+std::string ErrorText(const std::string& prefix, const absl::Status& status) {
   const std::vector<std::string> lines =
       absl::StrSplit(absl::StripSuffix(status.message(), "\n"), '\n');
   std::string text = ErrorLine(absl::Status(status.code(), absl::StrCat(prefix, lines.front())));
   for (std::size_t i = 1; i < lines.size(); ++i) absl::StrAppend(&text, Printable(lines[i]), "\n");
-  std::fputs(text.c_str(), stderr);
+  return text;
+}
+
+void PrintError(const std::string& prefix, const absl::Status& status) {
+  std::fputs(ErrorText(prefix, status).c_str(), stderr);
   std::fflush(stderr);
 }
 
-// For waits that no watchdog looks after yet.
+// By the guard, which must not wait for a main thread that is in the middle of printing.
+[[noreturn]] void EndProcess(const absl::Status& error) {
+  const std::string text = error.message().empty() ? "" : ErrorText("", error);
+  if (!text.empty()) (void)!write(STDERR_FILENO, text.data(), text.size());
+  _exit(ExitCode(error));
+}
+
+// For the wait of ranks that torchrun started: it can say for whom.
 absl::Status CheckTermination() {
   if (!executor::TakeTerminationSignal()) return absl::OkStatus();
   return absl::CancelledError("asked to stop (SIGTERM)");
-}
-
-// Ranks that have joined may all get the signal: one says so.
-absl::Status CheckTerminationOf(const executor::World& world) {
-  const absl::Status status = CheckTermination();
-  return status.ok() || world.rank() == 0 ? status : absl::CancelledError("");
 }
 
 executor::JoinOptions OptionsOfJoining(absl::Duration timeout, const Arguments& arguments) {
@@ -95,6 +106,8 @@ absl::StatusOr<std::unique_ptr<Ranks>> Ranks::Join(executor::BackendKind kind,
                                                    absl::Duration timeout, Arguments& arguments) {
   executor::HoldTerminationSignals();
   std::unique_ptr<Ranks> ranks(new Ranks);
+  ranks->guard_ = std::make_unique<executor::Guard>(EndProcess);
+  ranks->guard_->SetDuty(WhileJoining(timeout, /*known_limit=*/IsByTorchrun()));
   const executor::JoinOptions options = OptionsOfJoining(timeout, arguments);
   absl::StatusOr<std::unique_ptr<executor::World>> world =
       executor::JoinWorld(kind, arguments.count, arguments.values, options);
@@ -110,13 +123,18 @@ absl::StatusOr<std::unique_ptr<Ranks>> Ranks::Join(executor::BackendKind kind,
 
 Ranks::~Ranks() {
   // The watchdog goes before the world does.
-  if (world_) world_->SetPatience(timeout_, nullptr);
+  if (!world_) return;
+  guard_->SetDuty(WhileLeaving(timeout_));
+  world_->SetPatience(timeout_, nullptr);
 }
 
 absl::Status Ranks::Setup(absl::Duration timeout) {
   timeout_ = timeout + kAfterWatchdog;
-  world_->SetPatience(kMeeting, [this] { return CheckTerminationOf(*world_); });
+  world_->SetPatience(kMeeting, nullptr);
   OPTIMUS_ASSIGN_OR_RETURN(watchdog_, executor::Watchdog::Create(*world_, timeout));
+  guard_->SetDuty([this] { return watchdog_->StandIn(); });
+  watchdog_->Follow(first() ? "reads its input and plans" : "waits for rank 0's plan", nullptr,
+                    nullptr);
   SetPatience(timeout_);
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> hosts, world_->Gather(world_->host()));
   hosts_ = HostsText(hosts);
@@ -133,6 +151,11 @@ absl::StatusOr<std::string> Ranks::FromFirst(
   std::string packed;
   if (first()) {
     const absl::StatusOr<std::string> made = make();
+    // A launcher that ends the ranks closes the files that they read first.
+    if (!made.ok()) {
+      absl::SleepFor(kLauncherPatience);
+      OPTIMUS_RETURN_IF_ERROR(watchdog_->Tick());
+    }
     packed = Pack(made.status(), made.ok() ? *made : "");
   }
   SetPatience(kAsLongAsItTakes);
@@ -161,22 +184,37 @@ absl::Status Ranks::Agree(const absl::Status& mine) {
 }
 
 void Ranks::EndAll(const absl::Status& error) {
+  // Not while the guard is about to end the process: then this never returns.
+  guard_->SetDuty(WhileEnding());
   // An error without a word is the watchdog's, where another rank speaks and was given the time.
-  if (!error.message().empty()) {
-    if (watchdog_) watchdog_->Failing();
-    PrintError(NamesRank(error) ? "" : absl::StrCat("rank ", world_->rank(), ": "), error);
+  const bool mine = !error.message().empty() && (!watchdog_ || watchdog_->Failing());
+  if (mine) {
+    PrintError(NamesRank(error) ? "" : absl::StrCat("rank ", world_->rank(), ": "),
+               WithAllRanks(error));
   }
   world_->Abort(ExitCode(error));
   std::abort();  // not reached: GCC 12 does not see that a virtual function never returns
 }
 
+// Who waited too long says what the others are at; reports of the watchdog do so already.
+absl::Status Ranks::WithAllRanks(const absl::Status& error) {
+  const bool reported = absl::StrContains(error.message(), "\n");
+  if (!watchdog_ || reported || !absl::IsDeadlineExceeded(error)) return error;
+  return {error.code(),
+          absl::StrCat(error.message(), "; every rank is at:\n", watchdog_->DescribeAll())};
+}
+
 int Ranks::End(const absl::StatusOr<int>& result) {
-  if (result.ok()) return *result;
-  if (!agreed_) EndAll(result.status());
-  if (first()) PrintError("", result.status());
-  // Whoever ends with an error gets the others killed: not before it is printed.
-  if (const absl::Status waited = world_->Barrier(); !waited.ok()) EndAll(waited);
-  return ExitCode(result.status());
+  if (!result.ok()) {
+    if (!agreed_) EndAll(result.status());
+    if (first()) PrintError("", result.status());
+  }
+  // Whoever ends with an error gets the others killed: not before it is printed. After a success, a
+  // rank that is gone by now is one more thing to say.
+  if (const absl::Status waited = world_->Barrier(); !waited.ok()) {
+    EndAll(result.ok() ? waited : absl::Status(result.status().code(), ""));
+  }
+  return result.ok() ? *result : ExitCode(result.status());
 }
 
 }  // namespace optimus::tools

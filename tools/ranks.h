@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "executor/backends/backend.h"
 #include "executor/runtime/world.h"
+#include "executor/watch/guard.h"
 #include "executor/watch/watchdog.h"
 #include "tools/command.h"
 
@@ -20,7 +21,8 @@ class Ranks {
  public:
   // `timeout`: of the watchdog, and of every agreement between ranks from Start on. Where the flag
   // --timeout was given, of ranks that torchrun started to find each other, too; else they have
-  // five minutes, since nodes may come late. An OwnError where others may not know of it.
+  // five minutes, since nodes may come late. Ranks of other launchers: see WhileJoining. An
+  // OwnError where others may not know of it.
   static absl::StatusOr<std::unique_ptr<Ranks>> Join(executor::BackendKind kind,
                                                      absl::Duration timeout, Arguments& arguments);
   ~Ranks();
@@ -33,8 +35,8 @@ class Ranks {
   // "name" of the hosts, with their ranks: "a (8 ranks), b (8 ranks)". At rank 0.
   const std::string& hosts() const { return hosts_; }
 
-  // The bytes that rank 0 makes, at every rank. However long it takes: only the end of a rank ends
-  // the wait. Its error is every rank's.
+  // The bytes that rank 0 makes, at every rank. However long it takes: only a rank that has ended
+  // or is stopped ends the wait. Its error is every rank's.
   absl::StatusOr<std::string> FromFirst(const std::function<absl::StatusOr<std::string>()>& make);
   // An error of any rank is every rank's: that of the lowest.
   absl::Status Agree(const absl::Status& mine);
@@ -48,8 +50,10 @@ class Ranks {
   Ranks() = default;
   absl::Status Setup(absl::Duration timeout);
   [[noreturn]] void EndAll(const absl::Status& error);
+  absl::Status WithAllRanks(const absl::Status& error);
   void SetPatience(absl::Duration patience);
 
+  std::unique_ptr<executor::Guard> guard_;  // outlives the world: leaving that may wait for others
   std::unique_ptr<executor::World> world_;
   std::unique_ptr<executor::Watchdog> watchdog_;
   absl::Duration timeout_;

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/quantile.h"
 #include "base/status_macros.h"
 #include "executor/measure/probes.h"
@@ -58,17 +59,43 @@ std::size_t SizeToDisturb(const TransferCase& transfer) {
   return at == sizes.end() ? sizes.size() - 1 : static_cast<std::size_t>(at - sizes.begin());
 }
 
+// A watchdog follows the runtime as long as this lives.
+class Followed {
+ public:
+  Followed(const FollowMeasuring& follow, const ir::Schedule& schedule, const Runtime& runtime)
+      : follow_(follow) {
+    if (!follow_) return;
+    const std::string step = absl::StrCat("step ", kStep, ": ");  // says nothing
+    follow_(
+        absl::StrCat("measures", absl::StripPrefix(schedule.name, "measure")),
+        [&runtime, step] {
+          return std::string(absl::StripPrefix(runtime.DescribeCurrent(), step));
+        },
+        [&runtime] { return runtime.ended(); });
+  }
+  ~Followed() {
+    if (follow_) follow_("between two measurements", nullptr, nullptr);
+  }
+  Followed(const Followed&) = delete;
+  Followed& operator=(const Followed&) = delete;
+
+ private:
+  const FollowMeasuring& follow_;
+};
+
 class Round {
  public:
   Round(const MeasurePlan& plan, World& world, Device& device, Communicator& ranks, int repetitions,
-        Samples& samples, const std::function<absl::Status()>& while_waiting)
+        Samples& samples, const std::function<absl::Status()>& while_waiting,
+        const FollowMeasuring& follow)
       : plan_(plan),
         world_(world),
         device_(device),
         ranks_(ranks),
         repetitions_(repetitions),
         samples_(samples),
-        while_waiting_(while_waiting) {
+        while_waiting_(while_waiting),
+        follow_(follow) {
     samples_.kernels_ns.resize(plan.kernels.size());
     samples_.transfers_ns.resize(plan.transfers.size());
     for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
@@ -100,6 +127,7 @@ class Round {
     OPTIMUS_ASSIGN_OR_RETURN(
         const std::unique_ptr<Runtime> runtime,
         Runtime::Create(schedule, world_, device_, ranks_, /*workload=*/nullptr));
+    const Followed followed(follow_, schedule, *runtime);
     RunOptions options;
     options.warm_up = 0;
     options.steps = 1;
@@ -241,6 +269,7 @@ class Round {
   int repetitions_;
   Samples& samples_;
   const std::function<absl::Status()>& while_waiting_;
+  const FollowMeasuring& follow_;
   ProbeWorld probe_world_;
 };
 
@@ -248,12 +277,13 @@ class Round {
 
 absl::Status MeasureRound(const MeasurePlan& plan, World& world, Device& device,
                           Communicator& ranks, int repetitions, Samples& samples,
-                          const std::function<absl::Status()>& while_waiting) {
+                          const std::function<absl::Status()>& while_waiting,
+                          const FollowMeasuring& follow) {
   if (repetitions < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("measuring: ", repetitions, " repetitions; hint: at least 1"));
   }
-  return Round(plan, world, device, ranks, repetitions, samples, while_waiting).Run();
+  return Round(plan, world, device, ranks, repetitions, samples, while_waiting, follow).Run();
 }
 
 }  // namespace optimus::executor

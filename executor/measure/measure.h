@@ -66,15 +66,21 @@ struct Samples {
   std::vector<double> kernel_under_nvlink, kernel_under_nic, collective_under_kernel;
 };
 
+// What is measured from now on, for a watchdog: as Watchdog::Follow. Null functions: nothing for
+// the moment.
+using FollowMeasuring = std::function<void(std::string what, std::function<std::string()> current,
+                                           std::function<std::int64_t()> progress)>;
+
 // One round: `repetitions` of everything after one of warm-up, added to `samples` (at every rank
 // the same: rank 0's are broadcast). It prepares the device and connects the communicator for
 // schedules of its own, so a Runtime that was made before must be made anew before its next step.
-// `while_waiting` as in Runtime::Step, may be null. INVALID_ARGUMENT names a transfer that this
-// world is too small for. A transfer between nodes is measured inside the node where there is only
-// one, and the other way round: as a schedule for such nodes would run here.
+// `while_waiting` as in Runtime::Step; it and `follow` may be null. INVALID_ARGUMENT names a
+// transfer that this world is too small for. A transfer between nodes is measured inside the node
+// where there is only one, and the other way round: as a schedule for such nodes would run here.
 absl::Status MeasureRound(const MeasurePlan& plan, World& world, Device& device,
                           Communicator& ranks, int repetitions, Samples& samples,
-                          const std::function<absl::Status()>& while_waiting = nullptr);
+                          const std::function<absl::Status()>& while_waiting = nullptr,
+                          const FollowMeasuring& follow = nullptr);
 
 // Medians and quartiles.
 HardwareMeasurements Summarize(const MeasurePlan& plan, const Samples& samples, World& world,

@@ -218,6 +218,35 @@ TEST(Measure, AnErrorWhileWaitingEndsIt) {
   });
 }
 
+// While a step runs it is said what is measured, and what of it has ended.
+TEST(Measure, IsFollowed) {
+  MeasurePlan plan;
+  plan.kernels = {MemoryBoundKernel(10)};
+  VirtualCluster cluster(1);
+  RunRanks(cluster, 1, [&](VirtualRank rank) {
+    Samples samples;
+    std::vector<std::string> phases;
+    std::vector<std::string> current;
+    std::function<std::string()> now;
+    const auto tick = [&] {
+      if (now) current.push_back(now());
+      return absl::OkStatus();
+    };
+    const auto follow = [&](const std::string& what, std::function<std::string()> text,
+                            const std::function<std::int64_t()>& progress) {
+      phases.push_back(what);
+      EXPECT_EQ(text == nullptr, progress == nullptr);
+      now = std::move(text);
+    };
+    EXPECT_TRUE(
+        MeasureRound(plan, rank.world, rank.device, rank.ranks, 1, samples, tick, follow).ok());
+    EXPECT_THAT(phases, ElementsAre("measures kernels", "between two measurements",
+                                    "measures kernels", "between two measurements"));
+    ASSERT_FALSE(current.empty());
+    EXPECT_THAT(current.front(), ::testing::StartsWith("compute: "));
+  });
+}
+
 // Virtual ranks know no interference: the factors are 1, exactly.
 TEST(Measure, InterferenceOfThoseWhoDoNotDisturbEachOther) {
   VirtualCluster cluster(2);

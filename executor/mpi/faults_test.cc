@@ -85,7 +85,8 @@ TEST(FaultsTest, CallsOfTheWorldThatDoNotMatch) {
   const Outcome outcome = RunFault("other_call");
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_THAT(outcome.text, HasSubstr("rank 0: INTERNAL: rank 1 is in Gather (call 1 of the world) "
-                                      "while rank 0 is in Barrier (call 1 of the world)"));
+                                      "while rank 0 is in Barrier (call 1 of the world); hint: all "
+                                      "ranks must be started with the same arguments"));
 }
 
 TEST(FaultsTest, GroupsThatDoNotMatch) {

@@ -93,8 +93,9 @@ struct Receiving {
   absl::Status TakeHeader(MPI_Comm comm, int rank) {
     has_header = true;
     if (header.kind != expected.kind || header.number != expected.number) {
-      return absl::InternalError(absl::StrCat("rank ", from, " is in ", Describe(header),
-                                              " while rank ", rank, " is in ", Describe(expected)));
+      return absl::InternalError(absl::StrCat(
+          "rank ", from, " is in ", Describe(header), " while rank ", rank, " is in ",
+          Describe(expected), "; hint: all ranks must be started with the same arguments"));
     }
     if (header.bytes == 0) {
       return absl::OkStatus();

@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 
+#include <cerrno>
 #include <ctime>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "executor/watch/termination.h"
 
 namespace optimus::executor {
@@ -14,6 +16,7 @@ namespace {
 // is then looked after more often.
 constexpr timespec kPeriod{0, 200'000'000};
 constexpr timespec kSignalledPeriod{0, 50'000'000};
+constexpr absl::Duration kAfterAllIsSaid = absl::Seconds(3);
 
 }  // namespace
 
@@ -35,20 +38,30 @@ void Guard::Run() {
   while (!stop_) {
     WaitForSignal();
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (stop_ || duty_ == nullptr) continue;
-    if (const absl::Status status = duty_(); !status.ok()) end_(status);
+    if (stop_) continue;
+    if (const absl::Status status = Look(); !status.ok()) end_(status);
   }
+}
+
+absl::Status Guard::Look() {
+  if (!said_.has_value()) return duty_ == nullptr ? absl::OkStatus() : duty_();
+  const bool late = absl::Now() > *said_ + kAfterAllIsSaid;
+  return late || TakeTerminationSignal() ? absl::CancelledError("") : absl::OkStatus();
 }
 
 void Guard::WaitForSignal() {
   const sigset_t signals = TerminationSignals();
   siginfo_t signal{};
-  if (sigtimedwait(&signals, &signal, HasTerminationSignal() ? &kSignalledPeriod : &kPeriod) < 0) {
-    return;
+  int got = 0;
+  do {
+    got = sigtimedwait(&signals, &signal, HasTerminationSignal() ? &kSignalledPeriod : &kPeriod);
+  } while (got < 0 && errno == EINTR);  // it was stopped: what came meanwhile comes first
+  if (got < 0 || stop_) return;
+  if (!SaysThatAllIsSaid(signal)) {
+    NoteTerminationSignal();
+  } else if (!said_.has_value()) {
+    said_ = absl::Now();
   }
-  if (stop_) return;
-  if (SaysThatAllIsSaid(signal)) end_(absl::CancelledError(""));
-  NoteTerminationSignal();
 }
 
 }  // namespace optimus::executor

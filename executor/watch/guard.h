@@ -6,9 +6,11 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace optimus::executor {
 
@@ -19,8 +21,10 @@ class Guard {
   // Prints the error, unless its message is empty, and ends the process. On the guard's thread.
   using End = std::function<void(const absl::Status& error)>;
 
-  // After HoldTerminationSignals. SIGTERM is noted for TakeTerminationSignal from now on; where a
-  // process of the same launcher tells that all is said, this one ends without a word.
+  // After HoldTerminationSignals. SIGTERM is noted for TakeTerminationSignal from now on. Once a
+  // process of the same launcher has told that all is said, there is no duty any more, and this one
+  // ends without a word: with the next SIGTERM, or some seconds later. (Not at once: of ranks that
+  // end with an error, the launcher takes the exit code of the first.)
   explicit Guard(End end);
   ~Guard();
   Guard(const Guard&) = delete;
@@ -32,10 +36,12 @@ class Guard {
  private:
   void Run();
   void WaitForSignal();
+  absl::Status Look();
 
   const End end_;
   std::mutex mutex_;
   Duty duty_;
+  std::optional<absl::Time> said_;  // when it was told that all is said; of the thread
   std::atomic<bool> stop_{false};
   std::thread thread_;  // last: it uses all of these
 };

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -80,6 +82,16 @@ std::vector<std::int32_t> ChildrenOf(std::int32_t parent) {
   return children;
 }
 
+// Whoever does not ends at once, without a word, when the launcher sends SIGTERM.
+bool HoldsTerminationSignals(std::int32_t pid) {
+  constexpr absl::string_view kBlocked = "\nSigBlk:\t";  // then a mask, hexadecimal
+  const std::string status = Content(pid, "status");
+  const std::size_t at = status.find(kBlocked.data(), 0, kBlocked.size());
+  if (at == std::string::npos) return false;
+  const std::uint64_t mask = std::strtoull(status.c_str() + at + kBlocked.size(), nullptr, 16);
+  return (mask >> static_cast<unsigned>(SIGTERM - 1) & 1U) != 0;
+}
+
 }  // namespace
 
 std::optional<std::vector<Sibling>> FindSiblings(const std::string& variable) {
@@ -109,7 +121,8 @@ void TellSiblingsThatAllIsSaid(const std::string& variable) {
   const std::optional<std::vector<Sibling>> siblings = FindSiblings(variable);
   if (!siblings.has_value()) return;
   for (const Sibling& sibling : *siblings) {
-    if (sibling.same_program && sibling.pid != getpid()) TellThatAllIsSaid(sibling.pid);
+    const bool other = sibling.same_program && sibling.pid != getpid();
+    if (other && HoldsTerminationSignals(sibling.pid)) TellThatAllIsSaid(sibling.pid);
   }
 }
 

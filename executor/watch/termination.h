@@ -20,7 +20,7 @@ bool HasTerminationSignal();
 sigset_t TerminationSignals();
 
 // To a process of the same launcher: the sender has said why the run ends, so there is nothing more
-// to say. It is a SIGTERM with a mark, so whoever does not hold it back ends at once.
+// to say. It is a SIGTERM with a mark, for processes that hold it back.
 void TellThatAllIsSaid(std::int32_t pid);
 bool SaysThatAllIsSaid(const siginfo_t& signal);
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "executor/watch/processes.h"
 #include "executor/watch/termination.h"
 
@@ -117,12 +120,26 @@ std::optional<Sibling> WhoSpeaksInstead(const std::vector<Sibling>& siblings) {
   return std::nullopt;
 }
 
+// Those that are just starting may hold signals back soon, and would then have something to say.
+// One that is stopped ends with this signal as soon as the launcher lets it go on.
 void TellSiblingsThatAllIsSaid(const std::string& variable) {
-  const std::optional<std::vector<Sibling>> siblings = FindSiblings(variable);
-  if (!siblings.has_value()) return;
-  for (const Sibling& sibling : *siblings) {
-    const bool other = sibling.same_program && sibling.pid != getpid();
-    if (other && HoldsTerminationSignals(sibling.pid)) TellThatAllIsSaid(sibling.pid);
+  constexpr absl::Duration kPatience = absl::Milliseconds(300);
+  const absl::Time end = absl::Now() + kPatience;
+  std::set<std::int32_t> told = {getpid()};
+  bool all = false;
+  while (!all) {
+    all = true;
+    for (const Sibling& sibling : FindSiblings(variable).value_or(std::vector<Sibling>())) {
+      if (!sibling.same_program || told.count(sibling.pid) > 0) continue;
+      if (sibling.stopped || HoldsTerminationSignals(sibling.pid)) {
+        TellThatAllIsSaid(sibling.pid);
+        told.insert(sibling.pid);
+      } else {
+        all = false;
+      }
+    }
+    if (absl::Now() > end) return;
+    if (!all) absl::SleepFor(absl::Milliseconds(30));
   }
 }
 

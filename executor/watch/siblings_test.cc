@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,13 @@ class SiblingsTest : public ::testing::Test {
     for (const pid_t process : processes_) waitpid(process, nullptr, 0);
   }
   pid_t Sleeper(int rank) {
-    processes_.push_back(Start({"/bin/sleep", "1000"}, rank, -1));
-    return processes_.back();
+    const pid_t process = Start({"/bin/sleep", "1000"}, rank, -1);
+    processes_.push_back(process);
+    // Before that it is still this program, and no rank.
+    const std::string program = absl::StrCat("/proc/", process, "/comm");
+    std::string name;
+    while (name != "sleep") std::getline(std::ifstream(program), name);
+    return process;
   }
   // What a rank that runs this program sees.
   static std::string SeenByRank(int rank, const std::vector<std::string>& before = {}) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -94,9 +95,33 @@ TEST_F(CliRunTest, FlagsThatMakeNoSense) {
   ExpectOneLineError(run + "emulated --numerics", {"--numerics is for --backend=cpu only"});
   ExpectOneLineError(run + "emulated --bf16", {"--bf16 is for --backend=cpu only"});
   ExpectOneLineError(run + "cpu --numerics --bf16", {"--numerics", "f32"});
+  ExpectOneLineError(run + "emulated --no-pin", {"--no-pin is for --backend=cpu only"});
+  ExpectOneLineError(run + "cpu --tolerance=1e-4", {"--tolerance is of --numerics; give both"});
+  ExpectOneLineError(run + "cpu --trace=$W/t.json", {"--trace=", "not JSON", ".pftrace"});
   ExpectOneLineError(run + "cpu --timeline=$W/t.pb", {"the name of a timeline ends in"});
   ExpectOneLineError(run + "cpu --schedule=$W/s.pb", {"whose name ends in .schedule.pb"});
   ExpectOneLineError(run + "cpu --iteration=3", {"unknown flag --iteration", "optimus run --help"});
+}
+
+TEST_F(CliRunTest, HelpSaysHowItIsCalledAndHowItExits) {
+  const std::string help = Run("run --help").out;
+  EXPECT_THAT(help, HasSubstr("\nUsage: optimus run [OPTIONS] FILE\n"));
+  EXPECT_THAT(help, HasSubstr("Exits with 2 where --numerics finds more than --tolerance"));
+  EXPECT_THAT(help, HasSubstr("\nExit codes: 0 success, 1 bad input, 2 "));
+  EXPECT_THAT(help, HasSubstr("a schedule file needs it for --backend=emulated"));
+  EXPECT_THAT(Run("validate run --help").out, HasSubstr("\nUsage: optimus validate run [OPTIONS]"));
+  EXPECT_THAT(Run("simulate --help").out, HasSubstr("; a schedule file needs it\n"));
+}
+
+// As `simulate` refuses it.
+TEST_F(CliRunTest, ASchedulerForWhatHasNoEncodersInBubbles) {
+  const std::string file = WriteOneRank();
+  const std::string refused = "--scheduler=paper: ";
+  ExpectOneLineError(absl::StrCat("run ", file, " --backend=cpu --scheduler=paper"),
+                     {refused, "has no plan.strategy: OPTIMUS"});
+  ASSERT_EQ(Run(absl::StrCat("simulate ", file, " --schedule=$W/s.schedule.pb")).exit_code, 0);
+  ExpectOneLineError("run $W/s.schedule.pb --backend=cpu --scheduler=paper",
+                     {refused, "has no plan.strategy: OPTIMUS"});
 }
 
 TEST_F(CliRunTest, FilesThatAreNotThere) {
@@ -204,7 +229,8 @@ TEST_F(CliRunTest, TheTableIsThatOfSimulate) {
     EXPECT_THAT(simulated, HasSubstr(text));
     EXPECT_THAT(measured, HasSubstr(text));
   }
-  EXPECT_THAT(measured, HasSubstr("backend     emulated: "));
+  EXPECT_THAT(measured, HasSubstr("backend     emulated: every operation only takes its time"));
+  EXPECT_THAT(measured, HasSubstr("profile     core (hash "));  // it says what operations take
   EXPECT_THAT(measured, HasSubstr("3 steps after 2 of warm-up"));
   EXPECT_THAT(measured, HasSubstr("by the model of the plan, not measured"));
   EXPECT_THAT(measured, Not(HasSubstr("fidelity")));
@@ -212,8 +238,54 @@ TEST_F(CliRunTest, TheTableIsThatOfSimulate) {
 
 TEST_F(CliRunTest, EfficiencyNeedsAProfileOfThisHardware) {
   const std::string run = absl::StrCat("run ", WriteOneRank(), " --backend=cpu --iterations=1");
-  EXPECT_FALSE(RunJson(run).contains("mfu"));
-  EXPECT_TRUE(RunJson(run + " --profile=examples/cpu/core.textproto").contains("mfu"));
+  const Json without = RunJson(run);
+  EXPECT_FALSE(without.contains("mfu"));
+  EXPECT_EQ(without["no_efficiency"],
+            "the profile core was not measured on this hardware; give --profile");
+  const Json with = RunJson(run + " --profile=examples/cpu/core.textproto");
+  EXPECT_TRUE(with.contains("mfu"));
+  EXPECT_FALSE(with.contains("no_efficiency"));
+  const std::string text = Run(run).out;
+  EXPECT_THAT(text, HasSubstr("\nMFU         not printed: the profile core was not measured"));
+  EXPECT_THAT(text, HasSubstr("\nplanned     with profile core (hash "));
+  EXPECT_THAT(text, HasSubstr(" of 1 step\n"));
+}
+
+// A profiled microsecond takes a nanosecond: no machine can keep up.
+TEST_F(CliRunTest, AnEmulationThatIsLateSaysSo) {
+  const std::string run =
+      absl::StrCat("run ", WriteOneRank(), " --backend=emulated --time-scale=0.001 --iterations=4");
+  const Json measured = RunJson(run)["measured"];
+  EXPECT_EQ(measured["kept_time"], false);
+  EXPECT_GT(measured["late_s"], 0.02 * measured["due_s"].get<double>());
+  EXPECT_GT(measured["better_time_scale"], 0.001);
+  EXPECT_THAT(Run(run).out, HasSubstr("\nlate        emulated operations ended up to "));
+  EXPECT_FALSE(
+      RunJson(absl::StrCat("run ", WriteOneRank(), " --backend=cpu --iterations=1"))["measured"]
+          .contains("late_s"));
+}
+
+// Of an even number of steps there are two in the middle: the figures are of the lower.
+TEST_F(CliRunTest, OneFigureForTheMeasuredStep) {
+  const Json json = RunJson(absl::StrCat("run ", WriteOneRank(), " --backend=cpu --iterations=4"));
+  std::vector<double> steps = json["measured"]["steps_s"];
+  std::sort(steps.begin(), steps.end());
+  EXPECT_EQ(json["measured"]["median_s"], json["iteration_time_s"]);
+  EXPECT_DOUBLE_EQ(json["iteration_time_s"], steps[1]);
+}
+
+TEST_F(CliRunTest, NumericsBeyondTheTolerance) {
+  const Result result = Run(absl::StrCat(
+      "run ", WriteOneRank(), " --backend=cpu --numerics --tolerance=0 --iterations=5 --warmup=2"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("optimus: not met: --numerics: worst relative error of the "));
+  EXPECT_THAT(result.err, HasSubstr(", tolerance 0\n"));
+  EXPECT_THAT(result.out,
+              HasSubstr("backend     cpu: plain f32 loops of optimus itself, not oneDNN"));
+  EXPECT_THAT(result.out, Not(HasSubstr("oneDNN 2")));
+  EXPECT_THAT(result.out, HasSubstr("Loss by step (7 in all: warm-up steps train as well)"));
+  EXPECT_THAT(result.out, HasSubstr("\n ...        ...        ...\n   7  "));
+  EXPECT_THAT(result.out, HasSubstr("The worst 5 of "));
 }
 
 TEST_F(CliRunTest, ProfileOfOneRankIsAProfile) {

@@ -36,13 +36,14 @@ constexpr char kBoth[] = "validate timelines $W/a.timeline.pb $W/b.timeline.pb";
 
 TEST_F(CliValidateTest, HelpNamesEveryFlag) {
   const std::string run = Run("validate run --help").out;
-  for (const char* flag :
-       {"EXPERIMENT", "--backend", "--rounds", "--iterations", "--warmup", "--repetitions",
-        "--tolerance", "--least-difference", "--time-scale", "--timeout", "--json", "--out"}) {
+  for (const char* flag : {"EXPERIMENT", "--backend", "--rounds", "--iterations", "--warmup",
+                           "--repetitions", "--tolerance", "--least-difference", "--time-scale",
+                           "--timeout", "--all-work", "--json", "--out"}) {
     EXPECT_THAT(run, HasSubstr(flag));
   }
   const std::string timelines = Run("validate timelines --help").out;
-  for (const char* flag : {"SIMULATED", "MEASURED", "--schedule", "--tolerance", "--json"}) {
+  for (const char* flag :
+       {"SIMULATED", "MEASURED", "--schedule", "--tolerance", "--all-work", "--json"}) {
     EXPECT_THAT(timelines, HasSubstr(flag));
   }
   EXPECT_THAT(Run("validate --help").out, HasSubstr("timelines"));
@@ -57,6 +58,7 @@ TEST_F(CliValidateTest, TimelinesWithinAndOutsideTheTolerance) {
   const Result outside = Run(absl::StrCat(kBoth, " --tolerance=0.03"));
   EXPECT_EQ(outside.exit_code, 2) << outside.err;
   EXPECT_THAT(outside.out, HasSubstr("the step is OUTSIDE it"));
+  EXPECT_EQ(outside.err, "optimus: not met: the error of the step is -3.8 %, the tolerance 3 %\n");
 }
 
 TEST_F(CliValidateTest, TimelinesAsJsonWithTheirWork) {
@@ -75,6 +77,31 @@ TEST_F(CliValidateTest, TimelinesAsJsonWithTheirWork) {
   ASSERT_FALSE(json["shares"].empty());
   // Without the schedule nothing says what the operations are.
   EXPECT_TRUE(Json::parse(Run(absl::StrCat(kBoth, " --json")).out)["work"].empty());
+}
+
+TEST_F(CliValidateTest, TimelinesInTheWrongOrderAreRefused) {
+  WriteTimelines();
+  ir::Timeline measured = ir::ReadTimeline(Work() + "/b.timeline.pb").value();
+  measured.runner = "cpu";
+  ASSERT_TRUE(ir::WriteTimeline(Work() + "/b.timeline.pb", measured).ok());
+  const Result result = Run(kBoth);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("runners     simulated by simgrid, measured by cpu\n"));
+  ExpectOneLineError("validate timelines $W/b.timeline.pb $W/a.timeline.pb",
+                     {"b.timeline.pb: was measured (cpu)", "a.timeline.pb was simulated (simgrid)",
+                      "give the simulated timeline first"});
+  // Two runs of one schedule may be compared.
+  EXPECT_EQ(Run("validate timelines $W/b.timeline.pb $W/b.timeline.pb").exit_code, 0);
+}
+
+TEST_F(CliValidateTest, AllWorkShowsEveryKind) {
+  WriteTimelines();
+  const std::string run = absl::StrCat(kBoth, " --schedule=$W/s.schedule.pb");
+  const std::string some = Run(run).out, all = Run(run + " --all-work").out;
+  EXPECT_THAT(some, HasSubstr("--all-work shows all"));
+  EXPECT_THAT(some, ::testing::Not(HasSubstr("memory_bound final_norm_dgrad ")));
+  EXPECT_THAT(all, HasSubstr("memory_bound final_norm_dgrad "));
+  EXPECT_THAT(all, ::testing::Not(HasSubstr("--all-work")));
 }
 
 TEST_F(CliValidateTest, ATruncatedTimelineIsRefused) {
@@ -103,6 +130,7 @@ TEST_F(CliValidateTest, FlagsThatMakeNoSense) {
   ExpectOneLineError(run + "cpu --rounds=0", {"--rounds: is 0"});
   ExpectOneLineError(run + "cpu --tolerance=-1", {"--tolerance: is -1"});
   ExpectOneLineError(run + "cpu --time-scale=3", {"--time-scale is for --backend=emulated only"});
+  ExpectOneLineError(run + "emulated --no-pin", {"--no-pin is for --backend=cpu only"});
   ExpectOneLineError(run + "cpu --round=3",
                      {"unknown flag --round", "optimus validate run --help"});
   ExpectOneLineError("validate timelines $W/a.timeline.pb", {"MEASURED is required"});

@@ -33,10 +33,17 @@ TEST_F(MpiValidateTest, StartsItsRanksAndComparesTwoExperiments) {
   ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
   const Json json = Json::parse(result.out);
   EXPECT_EQ(json["within_tolerance"], true);
+  EXPECT_EQ(json["close_pairs"], 1);
+  EXPECT_TRUE(json["ranking"].empty());
   EXPECT_GT(json["noise"]["samples"], 10);
   ASSERT_EQ(json["experiments"].size(), 2);
   for (const Json& experiment : json["experiments"]) {
     EXPECT_EQ(experiment["steps"], 6);
+    EXPECT_EQ(experiment["median_s"], experiment["measured_s"]);
+    EXPECT_DOUBLE_EQ(
+        experiment["step_error"],
+        experiment["simulated_s"].get<double>() / experiment["median_s"].get<double>() - 1);
+    EXPECT_EQ(experiment["measured_runner"], "cpu");
     EXPECT_GT(experiment["simulated_s"], 0);
     EXPECT_EQ(experiment["operations_only_in_one"], 0);
     EXPECT_FALSE(experiment["work"].empty());
@@ -60,6 +67,8 @@ TEST_F(MpiValidateTest, OutsideTheToleranceExitsWithTwo) {
       "--rounds=1 --iterations=2 --warmup=1 --repetitions=2 --tolerance=0");
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_THAT(result.out, HasSubstr("OUTSIDE"));
+  EXPECT_THAT(result.out, HasSubstr("NOTHING FOLLOWS"));  // of a tolerance of nothing
+  EXPECT_THAT(result.err, HasSubstr("optimus: not met: numerics_dp2_megatron: the error of the "));
   EXPECT_THAT(result.out, HasSubstr("noise       a GEMM of 512 x 512 x 512"));
 }
 
@@ -70,6 +79,8 @@ TEST_F(MpiValidateTest, EmulatedRanksAreTheSimulatorsAfterScaling) {
                   "--time-scale=30 --rounds=1 --iterations=1 --warmup=0 --tolerance=1");
   ASSERT_EQ(json["experiments"].size(), 1);
   EXPECT_FALSE(json.contains("noise"));
+  EXPECT_GT(json["experiments"][0]["due_s"], 0);
+  EXPECT_EQ(json["conclusive"], json["experiments"][0]["kept_time"]);
   // The step is never shorter than simulated, by more than what interference is left out.
   EXPECT_LT(json["experiments"][0]["step_error"], 0.02);
 }

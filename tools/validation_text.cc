@@ -61,10 +61,14 @@ std::string HiddenText(WorkRows hidden) {
   const auto [least, greatest] =
       std::minmax_element(hidden.begin(), hidden.end(),
                           [](const auto& a, const auto& b) { return ErrorOf(a) < ErrorOf(b); });
-  return absl::StrCat(
-      "... and ", Count(static_cast<std::int64_t>(hidden.size()), "shorter one", "shorter ones"),
-      ", off by ", Signed(ErrorOf(*least)), " % (", least->name, ") to ",
-      Signed(ErrorOf(*greatest)), " % (", greatest->name, "): --all-work shows all\n");
+  std::string out;
+  AppendLine(
+      absl::StrCat("... and ",
+                   Count(static_cast<std::int64_t>(hidden.size()), "shorter one", "shorter ones"),
+                   ", off by ", Signed(ErrorOf(*least)), " % (", least->name, ") to ",
+                   Signed(ErrorOf(*greatest)), " % (", greatest->name, "): --all-work shows all"),
+      out);
+  return out;
 }
 
 std::string WorkTable(const validation::Comparison& comparison, const TimeUnit& unit,

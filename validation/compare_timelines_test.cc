@@ -87,6 +87,10 @@ TEST(Compare, ATimelineWithItself) {
   // 12 backward kernels of 2000 ps, 12 forward ones of 1000, 16 messages of 100.
   EXPECT_THAT(names, ElementsAre("fixed work2000", "fixed work1000", "send edge"));
   EXPECT_EQ(comparison.work[0].operations, 12);
+  EXPECT_FALSE(comparison.work[0].transfer);
+  EXPECT_TRUE(comparison.work[2].transfer);
+  EXPECT_EQ(comparison.simulated_runner, timeline.runner);
+  EXPECT_EQ(comparison.measured_runner, timeline.runner);
   EXPECT_NEAR(comparison.work[0].measured_s, 24e-9, 1e-18);
   EXPECT_EQ(comparison.work[2].operations, 16);
   EXPECT_NEAR(comparison.work[2].simulated_s, 1.6e-9, 1e-18);

@@ -76,8 +76,10 @@ class Watchdog::Impl {
   void Post(int to, const WatchNote& note);
   void ReadNotes();
   bool HasHung();
-  // "rank 0 is stopped ...", or nothing.
-  std::string StoppedTooLong();
+  // Why outside a step nothing will move any more, or nothing.
+  std::string OutsideAStep();
+  std::string StoppedTooLong(absl::Duration passed);
+  std::string SilentTooLong(absl::Duration passed);
 
   absl::Status OnCause(const Cause& cause);
   absl::Status OnDeath(const std::vector<int>& dead);
@@ -108,8 +110,9 @@ class Watchdog::Impl {
   std::int64_t last_progress_ = -1;
   absl::Duration stalled_ = absl::ZeroDuration();
   absl::Time last_tick_ = absl::Now();
-  std::map<int, absl::Duration> stopped_;  // by local rank, for how long
-  absl::Time last_look_ = absl::Now();     // whether ranks are stopped
+  std::map<int, absl::Duration> stopped_;         // by local rank, for how long
+  absl::Duration silent_ = absl::ZeroDuration();  // rank 0, since it answered
+  absl::Time last_look_ = absl::Now();            // at these
   // What notes have said; rank 0 only, but for the second.
   std::string hang_elsewhere_;  // why a rank wants it reported
   bool rank_0_reports_ = false;
@@ -181,8 +184,8 @@ absl::Status Watchdog::Impl::LookAtAll() {
   if (TakeTerminationSignal()) return OnTermination();
   if (!asked_elsewhere_.empty()) return ReportTermination();
   if (!hang_elsewhere_.empty()) return ReportHang(hang_elsewhere_);
-  const std::string stopped = StoppedTooLong();
-  return stopped.empty() ? absl::OkStatus() : OnHang(stopped);
+  const std::string reason = OutsideAStep();
+  return reason.empty() ? absl::OkStatus() : OnHang(reason);
 }
 
 void Watchdog::Impl::WriteBoard() {
@@ -204,6 +207,7 @@ void Watchdog::Impl::ReadNotes() {
       hang_elsewhere_ = note->text;
       Post(received->from, {NoteKind::kReporting});
     }
+    if (note->kind == NoteKind::kAnswer && note->rank == 0) silent_ = absl::ZeroDuration();
     if (note->kind == NoteKind::kAsked) asked_elsewhere_.push_back(received->from);
     if (note->kind == NoteKind::kReporting) rank_0_reports_ = true;
     if (note->kind == NoteKind::kEnding) ending_elsewhere_ = true;
@@ -221,17 +225,26 @@ bool Watchdog::Impl::HasHung() {
   return stalled_ >= timeout_;
 }
 
-// Time passes only while somebody looks, as with operations.
-std::string Watchdog::Impl::StoppedTooLong() {
+// Time passes only while somebody looks, as with operations. In a step, those that wait find out.
+std::string Watchdog::Impl::OutsideAStep() {
   const absl::Duration period = std::clamp(timeout_ / 4, kShortestLook, kLongestLook);
   const absl::Time now = absl::Now();
   if (now - last_look_ < period) return "";
   const absl::Duration passed = std::min(now - last_look_, 2 * period);
   last_look_ = now;
+  if (progress_ != nullptr) {
+    stopped_.clear();
+    silent_ = absl::ZeroDuration();
+    return "";
+  }
+  const std::string stopped = StoppedTooLong(passed);
+  return stopped.empty() ? SilentTooLong(passed) : stopped;
+}
+
+std::string Watchdog::Impl::StoppedTooLong(absl::Duration passed) {
   std::vector<int> too_long;
   for (const int rank : neighbours_->local_ranks()) {
-    // In a step, those that wait for it find out.
-    const bool stopped = progress_ == nullptr && rank != neighbours_->rank() &&
+    const bool stopped = rank != neighbours_->rank() &&
                          neighbours_->state(rank) == RankState::kRunning &&
                          neighbours_->IsStopped(rank);
     if (!stopped) {
@@ -243,9 +256,24 @@ std::string Watchdog::Impl::StoppedTooLong() {
     if (entry->second >= timeout_) too_long.push_back(rank);
   }
   if (too_long.empty()) return "";
-  return absl::StrCat(too_long.size() == 1 ? "rank " : "ranks ", RankRanges(too_long),
-                      too_long.size() == 1 ? " is" : " are", " stopped (SIGSTOP), for ",
-                      absl::FormatDuration(timeout_), "; hint: kill -CONT lets a process go on");
+  const bool one = too_long.size() == 1;
+  return absl::StrCat(one ? "rank " : "ranks ", RankRanges(too_long), one ? " is" : " are",
+                      " stopped (SIGSTOP), for ", absl::FormatDuration(timeout_),
+                      "; hint: kill -CONT lets a process go on");
+}
+
+// What rank 0 of another node is at cannot be seen here, but it answers also while it is busy, if
+// its guard can.
+std::string Watchdog::Impl::SilentTooLong(absl::Duration passed) {
+  const bool asks = !neighbours_->IsLocal(0) && world_.TakesNotesOfAnyThread() &&
+                    neighbours_->rank() == neighbours_->local_ranks().front();
+  if (!asks) return "";
+  silent_ += passed;
+  Post(0, {NoteKind::kAsk, 0});
+  const absl::Duration patience = std::max(timeout_, kReporterPatience);
+  if (silent_ < patience) return "";
+  return absl::StrCat("rank 0 has not answered rank ", neighbours_->rank(), " for ",
+                      absl::FormatDuration(patience), "; hint: is its node reachable?");
 }
 
 Watchdog::Impl::Cause Watchdog::Impl::Look() {

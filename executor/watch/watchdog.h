@@ -5,7 +5,7 @@
 //     rank is at and waits for (other nodes are asked by World::Post; who does not answer within
 //     seconds is named);
 //   - outside a step, where any rank may be busy for long, a rank of the node is stopped (SIGSTOP)
-//     for `timeout`: the same report;
+//     for `timeout`, or rank 0 of another node does not answer: the same report;
 //   - a rank of the node is gone (kill -9, crash), or the launcher asks us to stop because a rank
 //     died: the lowest living rank of its node says which, and the last operations it was at;
 //   - SIGTERM to all ranks or to some of them: the lowest of these says so.

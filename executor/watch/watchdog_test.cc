@@ -334,6 +334,17 @@ TEST(WatchdogTest, RankZeroReportsOneThatIsStoppedOutsideAStepOnAnotherNode) {
   EXPECT_THAT(Text(ranks.ResultOf(0)), StartsWith("rank 3 is stopped (SIGSTOP), for 500ms"));
 }
 
+// Nobody of its node can see it.
+TEST(WatchdogTest, ARankZeroThatIsStoppedAloneOnItsNodeIsMissed) {
+  ForkedRanks ranks(2, 1, Waiting(absl::Milliseconds(500)));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  ASSERT_TRUE(ranks.Stop(0));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ranks.ResultOf(1)));
+  EXPECT_THAT(Text(ranks.ResultOf(1)), StartsWith("rank 0 has not answered rank 1 for 2s"));
+  EXPECT_THAT(Text(ranks.ResultOf(1)), HasSubstr("\nrank 0 (node0): no answer\n"
+                                                 "rank 1 (node1): waits for the report"));
+}
+
 TEST(WatchdogTest, ARankThatGoesOnAgainHasNotBeenStoppedForLong) {
   ForkedRanks ranks(2, 2, Waiting(absl::Seconds(2)));
   ASSERT_TRUE(ranks.WaitUntilReady());
@@ -414,6 +425,14 @@ TEST(WatchdogTest, AStoppedRankIsReportedWhileNobodyTicks) {
   ASSERT_TRUE(ranks.WaitUntilReady());
   ASSERT_TRUE(ranks.Stop(1));
   EXPECT_THAT(Text(ranks.ResultOf(0)), StartsWith("rank 1 is stopped (SIGSTOP)"));
+}
+
+TEST(WatchdogTest, ARankZeroThatIsBusyIsNotMissedByOtherNodes) {
+  ForkedRanks ranks(2, 1, Guarded(DoesNotTick));
+  ASSERT_TRUE(ranks.WaitUntilReady());
+  absl::SleepFor(absl::Seconds(4));
+  EXPECT_EQ(ranks.state().codes[0], -1);
+  EXPECT_EQ(ranks.state().codes[1], -1);
 }
 
 // As where an error leads through destructors that wait for a rank that is gone.

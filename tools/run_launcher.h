@@ -22,8 +22,8 @@ class ErrorFinder {
 };
 
 // Waits for its end; its standard error is passed on. SIGINT, SIGTERM and SIGHUP end it, and so
-// does the end of this process. The exit code, if it is that of a run that came to its end (0, 2) or
-// a rank has said why; else an error that says what is known. NOT_FOUND: the program cannot be
+// does the end of this process. The exit code, if it is that of a run that came to its end (0, 2)
+// or a rank has said why; else an error that says what is known. NOT_FOUND: the program cannot be
 // started.
 absl::StatusOr<int> RunLauncher(std::vector<std::string> words);
 

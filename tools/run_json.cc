@@ -25,6 +25,7 @@ constexpr JsonField kFields[] = {
     {"measured.least_s", "the shortest step"},
     {"measured.greatest_s", "the longest step"},
     {"measured.steps_s", "every measured step, in order"},
+    {"no_efficiency", "why MFU and HFU are left out although the work is known"},
     {"numerics.tolerance", "--numerics only: relative error that is allowed"},
     {"numerics.within_tolerance", "whether loss and all gradients are within it"},
     {"numerics.worst_loss_error", "relative, over all steps"},
@@ -41,7 +42,7 @@ std::string RunJsonIntroduction() {
          "`interference` and `optimus`, of the measured step of median length "
          "(`iteration_time_s`), and these. `profile` is left out where none was needed "
          "(on cpu and cuda it only made the plan), MFU and HFU unless the profile was measured or "
-         "given by --profile: then `no_efficiency` says so.";
+         "given by --profile.";
 }
 
 absl::Span<const JsonField> RunJsonFields() { return kFields; }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/files.h"
 #include "hw_profiles/profile.h"
 #include "schedule/ir/serialize.h"
@@ -74,6 +75,28 @@ TEST_F(MpiRunTest, WhatDoesNotFitIntoMemoryIsSaidOnce) {
                  {"message.schedule.textproto: ", " forward send ", " for what is sent and again"});
   ExpectOneError(2, "profile --for=$W/kernel.schedule.textproto --backend=cpu --out=$W/p.textproto",
                  {"gemm kernel '", " for 2 ranks); hint: "});
+}
+
+// What an experiment names is read, too: its profile and its models.
+TEST_F(MpiRunTest, NoOutputReplacesAnInput) {
+  for (const char* name : {"gpt-cpu", "vit-cpu"}) {
+    Write(absl::StrCat(name, ".textproto"),
+          ReadFile(absl::StrCat("examples/models/", name, ".textproto")).value());
+  }
+  Write("core.textproto", ReadFile("examples/cpu/core.textproto").value());
+  Write("profile.textproto",  // as validate names the profile that it writes
+        absl::StrReplaceAll(ReadFile("examples/cpu/mllm_optimus.textproto").value(),
+                            {{"../models/", ""}}));
+  for (const char* input : {"core", "vit-cpu"}) {
+    ExpectOneError(2,
+                   absl::StrCat("run $W/profile.textproto --backend=emulated --trace=$W/", input,
+                                ".textproto"),
+                   {"--trace would overwrite an input", input});
+  }
+  ExpectOneError(2, "profile --for=$W/profile.textproto --backend=cpu --out=$W/core.textproto",
+                 {"--out would overwrite an input"});
+  ExpectOneError(2, "validate run $W/profile.textproto --backend=emulated --out=$W",
+                 {"--out would overwrite an input", "profile.textproto"});
 }
 
 TEST_F(MpiRunTest, EightEmulatedRanksTakeTheTimeOfTheModel) {

@@ -15,6 +15,7 @@
 #include "hw_profiles/from_measurements.h"
 #include "tools/backend_flags.h"
 #include "tools/exit_codes.h"
+#include "tools/input_files.h"
 #include "tools/measuring.h"
 #include "tools/outputs.h"
 #include "tools/planned_step.h"
@@ -48,6 +49,7 @@ absl::Status CheckOut(const ProfileFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(CheckWritableFile("--out", flags.out));
   std::vector<NamedFile> inputs;
   for (const std::string& file : flags.files) inputs.push_back({"--for", file});
+  AddProfileFile("--base", flags.base, inputs);
   return CheckOverwrites(inputs, {{"--out", flags.out}});
 }
 
@@ -83,6 +85,8 @@ class ProfileOnRanks {
     std::vector<PlannedStep> steps;
     for (const std::string& file : flags_.files) {
       OPTIMUS_ASSIGN_OR_RETURN(const Input input, LoadInput(file, ""));
+      OPTIMUS_RETURN_IF_ERROR(
+          CheckOverwrites(InputFiles(file, input.experiment), {{"--out", flags_.out}}));
       // One rank measures kernels of any schedule.
       if (started > 1) OPTIMUS_RETURN_IF_ERROR(CheckWorldSize(input, started, arguments_));
       OPTIMUS_ASSIGN_OR_RETURN(PlannedStep step, PlanStep(input, nullptr, {}));

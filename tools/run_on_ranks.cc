@@ -11,6 +11,7 @@
 #include "schedule/ir/serialize.h"
 #include "tools/exit_codes.h"
 #include "tools/facts.h"
+#include "tools/input_files.h"
 #include "tools/launched.h"
 #include "tools/out_of_memory.h"
 #include "tools/outputs.h"
@@ -114,8 +115,8 @@ absl::Status RunOnRanks::CheckFiles(const Input& input) const {
   for (const NamedFile& output : outputs) {
     OPTIMUS_RETURN_IF_ERROR(CheckWritableFile(output.origin, output.path));
   }
-  std::vector<NamedFile> inputs = {{"FILE", input.path}};
-  if (!flags_.profile.empty()) inputs.push_back({"--profile", flags_.profile});
+  std::vector<NamedFile> inputs = InputFiles(input.path, input.experiment);
+  AddProfileFile("--profile", flags_.profile, inputs);
   return CheckOverwrites(inputs, outputs);
 }
 

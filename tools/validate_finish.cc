@@ -12,6 +12,8 @@
 #include "hw_profiles/from_measurements.h"
 #include "schedule/ir/serialize.h"
 #include "tools/exit_codes.h"
+#include "tools/input_files.h"
+#include "tools/measuring.h"
 #include "tools/outputs.h"
 #include "tools/profile_text.h"
 #include "tools/report.h"
@@ -23,6 +25,14 @@
 
 namespace optimus::tools {
 namespace {
+
+// What --out holds: of the whole run, and of every experiment after its name.
+constexpr char kReportJson[] = "validation.json";
+constexpr char kReportText[] = "validation.txt";
+constexpr char kProfile[] = "profile.textproto";
+constexpr char kSchedule[] = ".schedule.pb";
+constexpr char kSimulated[] = ".simulated.timeline.pb";
+constexpr char kMeasured[] = ".measured.timeline.pb";
 
 std::string StrategyText(const step::Experiment& experiment) {
   if (!experiment.has_plan()) return "";
@@ -141,6 +151,7 @@ absl::StatusOr<int> ValidateOnRanks::Finish() {
     validation.experiments.push_back(std::move(validated));
   }
   validation.noise = Noise();
+  if (measured_) validation.few_samples = FewSamplesText(*measured_);
   Rank(validation);
   validation.wall_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
@@ -153,6 +164,23 @@ absl::StatusOr<int> ValidateOnRanks::Finish() {
   return kExitCheckFailed;
 }
 
+absl::Status ValidateOnRanks::CheckFiles() const {
+  if (flags_.out.empty()) return absl::OkStatus();
+  std::vector<NamedFile> read;
+  std::vector<NamedFile> written;
+  for (const char* name : {kReportJson, kReportText, kProfile}) {
+    written.push_back({"--out", absl::StrCat(flags_.out, "/", name)});
+  }
+  for (const Input& input : inputs_) {
+    const std::vector<NamedFile> files = InputFiles(input.path, input.experiment);
+    read.insert(read.end(), files.begin(), files.end());
+    for (const char* ending : {kSchedule, kSimulated, kMeasured}) {
+      written.push_back({"--out", absl::StrCat(flags_.out, "/", FileName(input.name), ending)});
+    }
+  }
+  return CheckOverwrites(read, written);
+}
+
 absl::Status ValidateOnRanks::WriteFiles(
     const Validation& validation, const hw::HardwareProfile& profile,
     const std::vector<std::pair<ir::Timeline, ir::Timeline>>& timelines) const {
@@ -160,16 +188,16 @@ absl::Status ValidateOnRanks::WriteFiles(
   StagedFiles files;
   OPTIMUS_RETURN_IF_ERROR(files.CreateFolders(flags_.out));
   const std::string folder = flags_.out + "/";
-  OPTIMUS_RETURN_IF_ERROR(files.Add(folder + "validation.json", ValidationJson(validation)));
+  OPTIMUS_RETURN_IF_ERROR(files.Add(folder + kReportJson, ValidationJson(validation)));
   OPTIMUS_RETURN_IF_ERROR(
-      files.Add(folder + "validation.txt", ValidationText(validation, flags_.all_work)));
+      files.Add(folder + kReportText, ValidationText(validation, flags_.all_work)));
   OPTIMUS_ASSIGN_OR_RETURN(std::string text, EncodeProfile(profile));
-  OPTIMUS_RETURN_IF_ERROR(files.Add(folder + "profile.textproto", std::move(text)));
+  OPTIMUS_RETURN_IF_ERROR(files.Add(folder + kProfile, std::move(text)));
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const std::string prefix = folder + FileName(inputs_[i].name);
-    const std::string schedule = prefix + ".schedule.pb";
-    const std::string simulated = prefix + ".simulated.timeline.pb";
-    const std::string measured = prefix + ".measured.timeline.pb";
+    const std::string schedule = prefix + kSchedule;
+    const std::string simulated = prefix + kSimulated;
+    const std::string measured = prefix + kMeasured;
     OPTIMUS_ASSIGN_OR_RETURN(std::string content, ir::EncodeSchedule(schedule, jobs_[i].schedule));
     OPTIMUS_RETURN_IF_ERROR(files.Add(schedule, std::move(content)));
     OPTIMUS_ASSIGN_OR_RETURN(content, ir::EncodeTimeline(simulated, timelines[i].first));

@@ -107,6 +107,7 @@ absl::StatusOr<int> ValidateOnRanks::Run() {
 absl::StatusOr<std::string> ValidateOnRanks::Load() {
   OPTIMUS_ASSIGN_OR_RETURN(inputs_, LoadTogether(flags_.files, kind_));
   OPTIMUS_RETURN_IF_ERROR(CheckWorldSize(inputs_.front(), ranks_.world().size(), arguments_));
+  OPTIMUS_RETURN_IF_ERROR(CheckFiles());
   return Plan(nullptr);
 }
 

@@ -61,6 +61,7 @@ class ValidateOnRanks {
                                                ir::Timeline& measured) const;
   MachineNoise Noise() const;
   void Rank(Validation& validation) const;  // those that train the same
+  absl::Status CheckFiles() const;          // of --out: none is one that is read
   absl::Status WriteFiles(
       const Validation& validation, const hw::HardwareProfile& profile,
       const std::vector<std::pair<ir::Timeline, ir::Timeline>>& timelines) const;

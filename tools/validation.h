@@ -40,6 +40,7 @@ struct Validation {
   int rounds = 0, warm_up = 0;
   double tolerance = 0, least_difference = 0;
   std::vector<ValidatedExperiment> experiments;
+  std::string few_samples;                      // a line where medians are of few; may be empty
   MachineNoise noise;                           // no samples: emulated
   std::vector<validation::RankedPair> ranking;  // pairs that differ measurably
   int close_pairs = 0;                          // that train the same and do not

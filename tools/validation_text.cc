@@ -175,6 +175,7 @@ void AppendConditions(const Validation& v, std::string& out) {
                    " of each experiment in ", Count(v.rounds, "round", "rounds"), ", each after ",
                    v.warm_up, " of warm-up; profiling and running take turns"),
       out);
+  if (!v.few_samples.empty()) AppendFact("few samples", v.few_samples, out);
   if (v.noise.samples == 0) return;
   AppendFact("noise",
              absl::StrFormat("%s, always the same, timed %d times over the whole run: median %.4g "

@@ -40,7 +40,7 @@ EmulatedDevice::EmulatedDevice(const CostModel& costs, const EmulatedOptions& op
 EmulatedDevice::~EmulatedDevice() { StopThreads(); }
 
 std::string EmulatedDevice::Description() const {
-  const std::string what = "every operation only takes its time by the profile";
+  std::string what = "every operation only takes its time by the profile";
   if (time_scale_ == 1) {
     return what;
   }

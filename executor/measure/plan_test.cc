@@ -119,7 +119,7 @@ std::set<std::int64_t> SizesByRule(const std::set<std::int64_t>& own) {
   for (std::int64_t size = 1; size <= 1 << 24; ++size) {
     const bool power = (size & (size - 1)) == 0;
     const bool below = power && size >= 1024 && size < largest;
-    const bool to_fit = (size == 64 * 1024 || size == 1024 * 1024) && size > largest;
+    const bool to_fit = (size == 1 << 16 || size == 1 << 20) && size > largest;
     if (below || to_fit) sizes.insert(size);
   }
   return sizes;

@@ -87,7 +87,7 @@ TEST(RunTest, LatenessIsTheWorstOfAllRanksAndComputingTheirMean) {
     const int rank = its.world.rank();
     its.device.nominal = [rank](std::int64_t time_ns, Event event) {
       if (event % 2 == 0) return time_ns;
-      return time_ns - 100 * (rank + 1) - (event == EndEvent(2) ? 50 : 0);
+      return time_ns - std::int64_t{100} * (rank + 1) - (event == EndEvent(2) ? 50 : 0);
     };
     absl::StatusOr<std::unique_ptr<Runtime>> runtime =
         Runtime::Create(schedule, its.world, its.device, its.ranks, /*workload=*/nullptr);

@@ -138,7 +138,7 @@ absl::Status Runtime::Impl::ReserveData() {
     most = bytes;
     largest = id;
   }
-  const absl::Status reserved = ranks_.Reserve(most);
+  absl::Status reserved = ranks_.Reserve(most);
   if (reserved.ok()) return reserved;
   return {reserved.code(),
           absl::StrCat(ir::Describe(schedule_, program(), largest), ": ", reserved.message())};

@@ -491,7 +491,7 @@ TEST(RuntimeTest, MakesRoomForTheLargestDataBeforeAStep) {
     const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
       const int stage = PlaceOf(schedule, its.world.rank()).stage;
       SummingWorkload workload(schedule.programs[stage], its.world.rank());
-      const absl::Status made =
+      absl::Status made =
           Runtime::Create(schedule, its.world, its.device, its.ranks,
                           data_is_real ? static_cast<Workload*>(&workload) : nullptr)
               .status();

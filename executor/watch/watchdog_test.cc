@@ -110,7 +110,7 @@ TEST(WatchdogTest, RanksThatHangAtTheSameAreReportedTogether) {
   ForkedRanks ranks(4, 4, [](SharedWorld& world, SharedState& state) -> absl::Status {
     OPTIMUS_ASSIGN_OR_RETURN(const std::unique_ptr<Watchdog> watchdog,
                              Watchdog::Create(world, absl::Milliseconds(500)));
-    const std::string at =
+    std::string at =
         world.rank() == 0 ? "compute: fc1 runs" : absl::StrCat("waits for rank ", world.rank() - 1);
     watchdog->Follow(
         "step 3", [&at] { return at; }, [] { return 0; });

@@ -113,7 +113,7 @@ TEST(ValidateWork, WhatIsLargeButRealIsAccepted) {
   // A million tokens at the width of GPT-175B, unfused too, and an lm_head of 2^18 words.
   constexpr std::int64_t kTokens = 1 << 20;
   for (Kernel kernel :
-       {Gemm(kTokens, 4 * 12288, 12288), Gemm(96 * kTokens, kTokens, 128),
+       {Gemm(kTokens, std::int64_t{4} * 12288, 12288), Gemm(96 * kTokens, kTokens, 128),
         Gemm(kTokens, 1 << 18, 12288), Attention({8, 96, 8, kTokens, 128, true, true}),
         Attention({1, 1, 1, kTokens * 64, 128, true, true}), Gemm(kLargestSize, 1, 1)}) {
     kernel.flops = Flops(9e24);

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 namespace optimus::sim::simgrid_compat {
 
 namespace s4u = simgrid::s4u;
@@ -81,7 +83,7 @@ inline void ConfigureExactSharing() {
   s4u::Engine::set_config("network/model:CM02");
   s4u::Engine::set_config("network/crosstraffic:no");
   s4u::Engine::set_config("network/TCP-gamma:1e30");  // 0 means "off" only from 3.34 on
-  s4u::Engine::set_config(std::string(kTimingPrecision) + ":1e-12");
+  s4u::Engine::set_config(absl::StrCat(kTimingPrecision, ":1e-12"));
 }
 
 // One alarm on SimGrid's clock. kernel::timer::Timer is an installed header but not documented as

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/write_all.h"
 
 namespace optimus {
 namespace {
@@ -24,16 +25,7 @@ absl::Status CannotWrite(const std::string& path, int error) {
 
 // Writes all of `content` and closes; 0 or an errno. A full disk may be seen by close only.
 int WriteAndClose(int descriptor, const std::string& content) {
-  std::size_t written = 0;
-  int error = 0;
-  while (error == 0 && written < content.size()) {
-    const ssize_t n = write(descriptor, content.data() + written, content.size() - written);
-    if (n >= 0) {
-      written += static_cast<std::size_t>(n);
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
+  int error = WriteAll(descriptor, content) ? 0 : errno;
   if (close(descriptor) != 0 && error == 0) error = errno;
   return error;
 }

@@ -15,6 +15,8 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/write_all.h"
 
 namespace optimus::sim {
 namespace {
@@ -25,17 +27,6 @@ constexpr std::size_t kReadSize = std::size_t{1} << 20;
 // First byte of the answer: a status code; the rest is the bytes (OK) or the message. A last byte
 // closes it, so that a child that dies while it writes is told from one that is through.
 constexpr char kEndMark = '.';
-
-bool WriteAll(int fd, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t written = write(fd, data, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    data += written;
-    size -= static_cast<std::size_t>(written);
-  }
-  return true;
-}
 
 absl::StatusOr<std::string> Guarded(const std::function<absl::StatusOr<std::string>()>& work) {
   try {
@@ -58,14 +49,9 @@ void DieWith(pid_t parent) {
 [[noreturn]] void RunChild(int fd, const std::function<absl::StatusOr<std::string>()>& work) {
   const absl::StatusOr<std::string> result = Guarded(work);
   const char code = static_cast<char>(result.status().code());
-  bool written = WriteAll(fd, &code, 1);
-  if (result.ok()) {
-    written = written && WriteAll(fd, result->data(), result->size());
-  } else {
-    const absl::string_view message = result.status().message();
-    written = written && WriteAll(fd, message.data(), message.size());
-  }
-  written = written && WriteAll(fd, &kEndMark, 1);
+  bool written = WriteAll(fd, {&code, 1});
+  written = written && WriteAll(fd, result.ok() ? *result : result.status().message());
+  written = written && WriteAll(fd, {&kEndMark, 1});
   _exit(written ? 0 : 1);
 }
 

@@ -60,8 +60,7 @@ std::string LateText(const Emulation& emulation) {
   const TimeUnit unit(FromSeconds(emulation.measured_step_s));
   return absl::StrFormat(
       "emulated operations ended up to %s %s after their time, and computing reads %s %s short: "
-      "the "
-      "step should have taken %s %s; give --time-scale=%g",
+      "the step should have taken %s %s; give --time-scale=%g",
       unit.Format(emulation.late_s), unit.name, unit.Format(emulation.short_s()), unit.name,
       unit.Format(emulation.step_s), unit.name, emulation.better_time_scale());
 }

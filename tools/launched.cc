@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "executor/backends/launcher.h"
 #include "executor/backends/pinning.h"
 #include "executor/torchrun/environment.h"
 #include "tools/run_launcher.h"
@@ -23,7 +22,6 @@
 namespace optimus::tools {
 namespace {
 
-using executor::FindLauncher;
 using executor::Launcher;
 
 // Where a launcher says which rank this is; the first that is set counts.
@@ -53,9 +51,11 @@ std::string TorchrunSize(int ranks, const executor::EnvironmentReader& read) {
 
 }  // namespace
 
+Launcher ThisLauncher() { return executor::FindLauncher(executor::ProcessEnvironment()); }
+
 std::string RankVariable() {
   const executor::EnvironmentReader read = executor::ProcessEnvironment();
-  const Launcher launcher = FindLauncher(read);
+  const Launcher launcher = ThisLauncher();
   if (launcher.kind == Launcher::Kind::kNone) return "";
   for (const char* name : RankVariables(launcher)) {
     int rank = 0;
@@ -71,13 +71,9 @@ int LaunchedRank() {
   return known ? rank : 0;
 }
 
-bool IsLaunched() {
-  return FindLauncher(executor::ProcessEnvironment()).kind != Launcher::Kind::kNone;
-}
+bool IsLaunched() { return ThisLauncher().kind != Launcher::Kind::kNone; }
 
-bool IsByTorchrun() {
-  return FindLauncher(executor::ProcessEnvironment()).kind == Launcher::Kind::kTorchrun;
-}
+bool IsByTorchrun() { return ThisLauncher().kind == Launcher::Kind::kTorchrun; }
 
 int HostCores() {
   std::vector<int> cpus = executor::AllowedCpus();
@@ -91,11 +87,11 @@ int HostCores() {
 }
 
 std::string LaunchCommand(int ranks, const Arguments& arguments, int cores) {
-  const executor::EnvironmentReader read = executor::ProcessEnvironment();
-  const Launcher launcher = FindLauncher(read);
+  const Launcher launcher = ThisLauncher();
   std::string text;
   if (launcher.kind == Launcher::Kind::kTorchrun) {
-    text = absl::StrCat("torchrun --no-python ", TorchrunSize(ranks, read));
+    text =
+        absl::StrCat("torchrun --no-python ", TorchrunSize(ranks, executor::ProcessEnvironment()));
   } else if (launcher.name == "srun") {
     text = absl::StrCat("srun -n ", ranks);
   } else {

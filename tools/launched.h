@@ -5,12 +5,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "executor/backends/launcher.h"
 #include "tools/command.h"
 
 namespace optimus::tools {
 
 // The rank that a launcher (mpirun, srun, torchrun) gave this process; 0 where there is none.
 int LaunchedRank();
+// What started this process.
+executor::Launcher ThisLauncher();
 // The environment variable that says so; empty where there is none.
 std::string RankVariable();
 // Whether a launcher started this process as one of its ranks.

@@ -1,13 +1,12 @@
 #pragma once
 // Errors of memory that say what needed it: ours (std::bad_alloc), and a device's.
 
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
 
 namespace optimus::tools {
 
@@ -16,21 +15,13 @@ inline constexpr char kPlanningHint[] =
     "--fidelity=folded";
 
 // What `work` returns (a Status or StatusOr), or RESOURCE_EXHAUSTED "FILE: out of memory while
-// DOING; hint: ...". Unwinding has freed what `work` held, so there is memory for the message.
+// DOING; hint: ...".
 template <class Work>
 auto CatchOutOfMemory(const std::string& file, const std::string& doing, Work work,
                       const char* hint = kPlanningHint) -> decltype(work()) {
-  const auto error = [&] {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(file, ": out of memory while ", doing, "; hint: ", hint));
-  };
-  try {
-    return std::move(work)();
-  } catch (const std::bad_alloc&) {
-    return error();
-  } catch (const std::length_error&) {  // a container larger than any memory
-    return error();
-  }
+  return optimus::CatchOutOfMemory(
+      [&] { return absl::StrCat(file, ": out of memory while ", doing, "; hint: ", hint); },
+      std::move(work));
 }
 
 // `status` of making a device ready for the schedule of `file` (empty: of no one file), with its

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
+#include "base/write_all.h"
 #include "tools/printable.h"
 
 namespace optimus::tools {
@@ -42,16 +43,8 @@ absl::Status CheckLength(const std::string& flag, const std::string& path) {
 
 absl::Status WriteStdout(const std::string& text) {
   // Straight to the descriptor: an error is seen here, not in a flush after main.
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t n = write(STDOUT_FILENO, text.data() + written, text.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      return absl::UnavailableError(absl::StrCat("standard output: ", std::strerror(errno)));
-    }
-    written += static_cast<std::size_t>(n);
-  }
-  return absl::OkStatus();
+  if (WriteAll(STDOUT_FILENO, text)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("standard output: ", std::strerror(errno)));
 }
 
 void SayCheckFailed(const std::string& what) {

@@ -14,21 +14,13 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/write_all.h"
 #include "tools/exit_codes.h"
 
 namespace optimus::tools {
 namespace {
 
 constexpr absl::string_view kError = "optimus: error: ";
-
-void WriteAll(int file, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody reads it
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
 
 // Held back here as long as it lives, and read from a file.
 class Signals {

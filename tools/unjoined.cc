@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "executor/backends/launcher.h"
 #include "executor/runtime/rank_numbers.h"
 #include "executor/torchrun/environment.h"
 #include "executor/watch/processes.h"
@@ -40,8 +39,6 @@ int NumberIn(const char* variable) {
   return text.has_value() && absl::SimpleAtoi(*text, &number) ? number : 0;
 }
 
-executor::Launcher TheLauncher() { return executor::FindLauncher(executor::ProcessEnvironment()); }
-
 Siblings OfThisNode() {
   const std::string variable = RankVariable();
   return variable.empty() ? std::nullopt : executor::FindSiblings(variable);
@@ -49,7 +46,7 @@ Siblings OfThisNode() {
 
 // Where all ranks are on this node, those that are not among `siblings`.
 std::vector<int> Missing(const std::vector<Sibling>& siblings) {
-  const int ranks = TheLauncher().ranks;
+  const int ranks = ThisLauncher().ranks;
   const bool one_node =
       NumberIn("OMPI_COMM_WORLD_LOCAL_SIZE") == ranks || NumberIn("SLURM_STEP_NUM_NODES") == 1;
   std::vector<int> missing;
@@ -59,10 +56,6 @@ std::vector<int> Missing(const std::vector<Sibling>& siblings) {
     if (!there) missing.push_back(rank);
   }
   return missing;
-}
-
-std::string Ranks(const std::vector<int>& ranks) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", executor::RankRanges(ranks));
 }
 
 // Why ranks of this node will not do what they should: "rank 1 is stopped (SIGSTOP)"; empty: no
@@ -82,7 +75,7 @@ std::string WhoIsAmiss(const Siblings& siblings, Until until) {
   }
   const auto say = [&reasons](const std::vector<int>& ranks, const char* one, const char* many) {
     if (!ranks.empty())
-      reasons.push_back(absl::StrCat(Ranks(ranks), ranks.size() == 1 ? one : many));
+      reasons.push_back(absl::StrCat(executor::RanksText(ranks), ranks.size() == 1 ? one : many));
   };
   say(stopped, " is stopped (SIGSTOP)", " are stopped (SIGSTOP)");
   if (until == Until::kJoined) say(Missing(*siblings), " has ended", " have ended");
@@ -107,6 +100,17 @@ bool AnotherSpeaks(const Siblings& siblings, absl::Duration patience) {
   return false;
 }
 
+// Whether a lower rank was started with the same arguments, and so finds the same error.
+bool LowerRankSaysTheSame(const Siblings& siblings) {
+  if (!siblings.has_value()) return false;
+  const auto self = std::find_if(siblings->begin(), siblings->end(),
+                                 [](const Sibling& each) { return each.pid == getpid(); });
+  return self != siblings->end() &&
+         std::any_of(siblings->begin(), self, [&self](const Sibling& lower) {
+           return lower.same_program && lower.arguments == self->arguments;
+         });
+}
+
 constexpr char kWhileJoining[] = "before all ranks had joined";
 
 // It may have gone to this rank alone: then nobody ends the lowest one.
@@ -116,7 +120,8 @@ absl::Status Stop() {
   if (AnotherSpeaks(siblings, kLauncherEndsUs)) return absl::CancelledError("");
   TellOthersThatAllIsSaid();
   if (!missing.empty()) {
-    return absl::AbortedError(absl::StrCat(Ranks(missing), missing.size() == 1 ? " is" : " are",
+    return absl::AbortedError(absl::StrCat(executor::RanksText(missing),
+                                           missing.size() == 1 ? " is" : " are",
                                            " gone (killed or crashed) ", kWhileJoining));
   }
   if (!IsLaunched()) return absl::CancelledError("asked to stop (SIGTERM)");
@@ -132,7 +137,7 @@ absl::Status TooLate(Until until, absl::Duration waited) {
     return absl::DeadlineExceededError("");
   }
   TellOthersThatAllIsSaid();
-  const executor::Launcher launcher = TheLauncher();
+  const executor::Launcher launcher = ThisLauncher();
   return absl::DeadlineExceededError(absl::StrCat(
       "the ", launcher.ranks > 0 ? absl::StrCat(launcher.ranks, " ") : "", "ranks that ",
       launcher.name, " started have not all ", until == Until::kJoined ? "joined" : "ended",
@@ -178,15 +183,7 @@ bool IsMineToSay() {
   const absl::Time end = absl::Now() + kLauncherEndsUs;
   bool said_by_another = false;
   while (absl::Now() < end) {
-    const Siblings siblings = said_by_another ? std::nullopt : OfThisNode();
-    const auto mine = [](const Sibling& each) { return each.pid == getpid(); };
-    for (std::size_t i = 0; siblings.has_value() && i < siblings->size(); ++i) {
-      const Sibling& lower = (*siblings)[i];
-      if (mine(lower)) break;
-      const auto self = std::find_if(siblings->begin(), siblings->end(), mine);
-      said_by_another = said_by_another || (self != siblings->end() && lower.same_program &&
-                                            lower.arguments == self->arguments);
-    }
+    said_by_another = said_by_another || LowerRankSaysTheSame(OfThisNode());
     absl::SleepFor(kBetweenLooks);
   }
   return !said_by_another && !executor::TakeTerminationSignal();

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "executor/cpu/sizes.h"
 
 namespace optimus::executor {
 namespace {
@@ -20,10 +21,6 @@ constexpr std::int64_t kHugePage = 2 * kMib;
 // Between two operands, beside the alignment: sizes are often powers of two, and without it the
 // operands of one kernel would fall into the same sets of the cache.
 constexpr std::int64_t kGap = 192;
-
-std::int64_t RoundUp(std::int64_t bytes, std::int64_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 absl::StatusOr<std::byte*> Map(Bytes bytes, const char* what) {
   void* data = mmap(nullptr, static_cast<std::size_t>(bytes.value()), PROT_READ | PROT_WRITE,

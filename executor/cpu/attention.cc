@@ -18,10 +18,6 @@ namespace {
 // Under exp it is 0, and no infinity that could become a NaN.
 constexpr float kMasked = -1e30F;
 
-constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
 // A block's scores take at most this much, unless it has the fewest rows: half of a usual L2 cache,
 // so that the backward pass's two such matrices fit.
 constexpr std::int64_t kScoreBytes = 256 << 10;

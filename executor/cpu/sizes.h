@@ -1,6 +1,6 @@
 #pragma once
-// Sizes of shapes that nobody has looked at yet: whether there is memory for a kernel is asked
-// before oneDNN is.
+// Sizes in memory, also of shapes that nobody has looked at yet: whether there is memory for a
+// kernel is asked before oneDNN is.
 
 #include <cstdint>
 #include <initializer_list>
@@ -22,6 +22,11 @@ constexpr std::int64_t SaturatedProduct(std::initializer_list<std::int64_t> fact
     product = endless ? kEndless : product * factor;
   }
   return product;
+}
+
+// The least multiple of `unit` that is not below `value`.
+constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
 }
 
 }  // namespace optimus::executor

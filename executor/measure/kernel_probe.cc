@@ -1,4 +1,3 @@
-
 #include "executor/measure/probes.h"
 #include "executor/measure/schedule_writer.h"
 

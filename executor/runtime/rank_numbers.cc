@@ -29,4 +29,8 @@ std::string RankRanges(const std::vector<std::int32_t>& ranks, std::size_t piece
                       at < ranks.size() ? absl::StrCat(" and ", ranks.size() - at, " more") : "");
 }
 
+std::string RanksText(const std::vector<std::int32_t>& ranks, std::size_t pieces) {
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankRanges(ranks, pieces));
+}
+
 }  // namespace optimus::executor

@@ -15,4 +15,7 @@ std::string RankNumbers(const std::vector<std::int32_t>& ranks);
 // the first, with how many ranks the others are: "0, 2, 4, 6, 8, 10, 12, 14 and 9 more".
 std::string RankRanges(const std::vector<std::int32_t>& ranks, std::size_t pieces = 8);
 
+// The same with its noun: "rank 4", "ranks 1, 4-9".
+std::string RanksText(const std::vector<std::int32_t>& ranks, std::size_t pieces = 8);
+
 }  // namespace optimus::executor

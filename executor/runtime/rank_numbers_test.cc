@@ -19,6 +19,12 @@ TEST(RankRangesTest, ThreeInARowAreARange) {
   EXPECT_EQ(RankRanges({0, 1, 3, 5, 6, 7, 8, 10}), "0, 1, 3, 5-8, 10");
 }
 
+TEST(RanksTextTest, HasTheNoun) {
+  EXPECT_EQ(RanksText({4}), "rank 4");
+  EXPECT_EQ(RanksText({1, 2}), "ranks 1, 2");
+  EXPECT_EQ(RanksText({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), "ranks 0-9");
+}
+
 TEST(RankRangesTest, OfManyPiecesTheFirstAreNamed) {
   EXPECT_EQ(RankRanges({0, 2, 4, 6, 8, 10, 12, 14}), "0, 2, 4, 6, 8, 10, 12, 14");
   EXPECT_EQ(RankRanges({0, 2, 4, 6, 8, 10, 12, 14, 15, 16, 17, 19}),

@@ -428,18 +428,25 @@ class RefusingWorkload : public SummingWorkload {
   }
 };
 
-TEST(RuntimeTest, NamesTheOperationThatCannotBeEnqueued) {
+// What comes of a step of one rank that is given this workload.
+template <class ItsWorkload>
+absl::Status StepOfOneRank() {
   const ir::Schedule schedule = ir::testing::OneForwardOneBackward(1, 1, 10, 20, 0);
   Cluster cluster(1);
   const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
-    RefusingWorkload workload(schedule.programs[0], 0);
+    ItsWorkload workload(schedule.programs[0], 0);
     absl::StatusOr<std::unique_ptr<Runtime>> runtime =
         Runtime::Create(schedule, its.world, its.device, its.ranks, &workload);
     if (!runtime.ok()) return runtime.status();
     return (*runtime)->Step(0, GiveUp()).status();
   });
-  EXPECT_TRUE(absl::IsUnimplemented(statuses[0]));
-  EXPECT_EQ(std::string(statuses[0].message()),
+  return statuses[0];
+}
+
+TEST(RuntimeTest, NamesTheOperationThatCannotBeEnqueued) {
+  const absl::Status status = StepOfOneRank<RefusingWorkload>();
+  EXPECT_TRUE(absl::IsUnimplemented(status));
+  EXPECT_EQ(std::string(status.message()),
             "rank 0: llm layer 0 micro-batch 0 chunk 0 forward work10 (operation 0): no such "
             "kernel");
 }
@@ -453,16 +460,8 @@ class FailingWorkload : public SummingWorkload {
 };
 
 TEST(RuntimeTest, AnErrorThatNamesItsRankIsNotNamedTwice) {
-  const ir::Schedule schedule = ir::testing::OneForwardOneBackward(1, 1, 10, 20, 0);
-  Cluster cluster(1);
-  const std::vector<absl::Status> statuses = OnAllRanks(cluster, [&](FakeRank& its) {
-    FailingWorkload workload(schedule.programs[0], 0);
-    absl::StatusOr<std::unique_ptr<Runtime>> runtime =
-        Runtime::Create(schedule, its.world, its.device, its.ranks, &workload);
-    if (!runtime.ok()) return runtime.status();
-    return (*runtime)->Step(0, GiveUp()).status();
-  });
-  EXPECT_THAT(std::string(statuses[0].message()),
+  const absl::Status status = StepOfOneRank<FailingWorkload>();
+  EXPECT_THAT(std::string(status.message()),
               ::testing::StartsWith("rank 0: this kernel; it was at step 0: "));
 }
 

@@ -106,7 +106,7 @@ class Host {
     while (!Missing().empty()) {
       if (wait.over()) return GiveUp(TooLate(wait));
       const absl::Status status = wait.Tick(/*loud=*/true, [this] {
-        return absl::StrCat("rank 0 waits for ", ListRanks(Missing()), " of ", environment_.size,
+        return absl::StrCat("rank 0 waits for ", RanksText(Missing()), " of ", environment_.size,
                             " at port ", environment_.port);
       });
       if (!status.ok()) return GiveUp(status);
@@ -135,7 +135,7 @@ class Host {
 
   absl::Status TooLate(const Wait& wait) const {
     return absl::DeadlineExceededError(
-        absl::StrCat(ListRanks(Missing()), " of ", environment_.size, " did not come to rank 0 ",
+        absl::StrCat(RanksText(Missing()), " of ", environment_.size, " did not come to rank 0 ",
                      wait.within(), "; hint: were they started, and do their nodes reach ",
                      environment_.address, ":", environment_.port, "?"));
   }
@@ -319,10 +319,6 @@ std::string ThisMachine() {
   std::string boot;
   std::getline(file, boot);
   return boot.empty() ? HostName() : boot;
-}
-
-std::string ListRanks(const std::vector<int>& ranks) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankRanges(ranks));
 }
 
 absl::StatusOr<Joined> JoinRanks(const TorchrunEnvironment& environment,

@@ -30,7 +30,4 @@ std::string ThisMachine();
 absl::StatusOr<Joined> JoinRanks(const TorchrunEnvironment& environment,
                                  const JoinOptions& options);
 
-// "ranks 1, 4-9".
-std::string ListRanks(const std::vector<int>& ranks);
-
 }  // namespace optimus::executor

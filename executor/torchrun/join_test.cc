@@ -29,12 +29,6 @@ int Has(const absl::Status& status, const std::string& part) {
   return 1;
 }
 
-TEST(ListRanks, IsShort) {
-  EXPECT_EQ(ListRanks({4}), "rank 4");
-  EXPECT_EQ(ListRanks({1, 2}), "ranks 1, 2");
-  EXPECT_EQ(ListRanks({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), "ranks 0-9");
-}
-
 TEST(JoinRanks, AllFindEachOther) {
   const int port = FreePort();
   const auto codes = RunProcesses(5, [port](int rank) {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "executor/runtime/rank_numbers.h"
 #include "executor/runtime/this_host.h"
 #include "executor/torchrun/join.h"
 
@@ -230,7 +231,7 @@ absl::Status TorchrunWorld::WaitFor(const std::string& what,
     }
     const absl::Time now = absl::Now();
     if (now > deadline) {
-      return absl::DeadlineExceededError(absl::StrCat(what, ": ", ListRanks(ranks),
+      return absl::DeadlineExceededError(absl::StrCat(what, ": ", RanksText(ranks),
                                                       " did not answer within ",
                                                       absl::FormatDuration(patience_)));
     }

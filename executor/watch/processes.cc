@@ -20,10 +20,7 @@ namespace {
 // /proc/PID/stat from field 3 (the state) on: field 2, the name, may hold anything but ends with
 // the last ')'.
 std::vector<std::string> StatFields(std::int32_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  std::stringstream content;
-  content << file.rdbuf();
-  const std::string text = content.str();
+  const std::string text = ProcessFile(pid, "stat");
   const std::size_t name_end = text.rfind(") ");
   if (name_end == std::string::npos) return {};
   return absl::StrSplit(text.substr(name_end + 2), ' ');
@@ -57,6 +54,13 @@ int OpenPidFile(std::int32_t pid) {
 }
 
 }  // namespace
+
+std::string ProcessFile(std::int32_t pid, const char* file) {
+  std::ifstream stream(absl::StrCat("/proc/", pid, "/", file));
+  std::stringstream content;
+  content << stream.rdbuf();
+  return content.str();
+}
 
 std::optional<std::int64_t> StartTimeOf(std::int32_t pid) {
   const std::vector<std::string> fields = StatFields(pid);

@@ -5,12 +5,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 
 namespace optimus::executor {
 
+// The content of /proc/PID/FILE; empty where that cannot be read.
+std::string ProcessFile(std::int32_t pid, const char* file);
 // Field 22 of /proc/PID/stat: clock ticks since the machine started. Nothing: no such process.
 std::optional<std::int64_t> StartTimeOf(std::int32_t pid);
 // 0: no such process, or one that has ended although its parent has not asked for its exit status.

@@ -59,18 +59,15 @@ struct Group {
   std::vector<std::set<int>> mentions;  // by place in the text
 };
 
-std::string Ranks(const std::vector<int>& ranks, std::size_t pieces) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankRanges(ranks, pieces));
-}
-
 std::string Line(const std::string& host, const std::vector<std::string>& pieces,
                  const Group& group) {
   constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
   constexpr std::size_t kPieces = 8;
-  std::string line = absl::StrCat(Ranks(group.members, kAll), " (", host, "): ", pieces.front());
+  std::string line =
+      absl::StrCat(RanksText(group.members, kAll), " (", host, "): ", pieces.front());
   for (std::size_t i = 0; i < group.mentions.size(); ++i) {
     const std::vector<int> ranks(group.mentions[i].begin(), group.mentions[i].end());
-    absl::StrAppend(&line, Ranks(ranks, kPieces), pieces[i + 1]);
+    absl::StrAppend(&line, RanksText(ranks, kPieces), pieces[i + 1]);
   }
   return line;
 }

@@ -6,9 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -26,13 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Content(std::int32_t pid, const char* file) {
-  std::ifstream stream(absl::StrCat("/proc/", pid, "/", file));
-  std::stringstream content;
-  content << stream.rdbuf();
-  return content.str();
-}
-
 // Texts that end with a zero each.
 std::vector<std::string> Texts(const std::string& content) {
   std::vector<std::string> texts = absl::StrSplit(content, '\0');
@@ -41,7 +32,7 @@ std::vector<std::string> Texts(const std::string& content) {
 }
 
 std::optional<int> RankOf(std::int32_t pid, const std::string& variable) {
-  for (const std::string& text : Texts(Content(pid, "environ"))) {
+  for (const std::string& text : Texts(ProcessFile(pid, "environ"))) {
     absl::string_view value = text;
     int rank = 0;
     if (absl::ConsumePrefix(&value, variable) && absl::ConsumePrefix(&value, "=") &&
@@ -66,7 +57,7 @@ Sibling Describe(std::int32_t pid, int rank) {
   sibling.program = fs::path(executable).filename().string();
   sibling.same_program = !executable.empty() && executable == Executable(getpid());
   sibling.stopped = IsStopped(pid);
-  sibling.arguments = Texts(Content(pid, "cmdline"));
+  sibling.arguments = Texts(ProcessFile(pid, "cmdline"));
   if (!sibling.arguments.empty()) sibling.arguments.erase(sibling.arguments.begin());
   return sibling;
 }
@@ -88,7 +79,7 @@ std::vector<std::int32_t> ChildrenOf(std::int32_t parent) {
 // Whoever does not ends at once, without a word, when the launcher sends SIGTERM.
 bool HoldsTerminationSignals(std::int32_t pid) {
   constexpr absl::string_view kBlocked = "\nSigBlk:\t";  // then a mask, hexadecimal
-  const std::string status = Content(pid, "status");
+  const std::string status = ProcessFile(pid, "status");
   const std::size_t at = status.find(kBlocked.data(), 0, kBlocked.size());
   if (at == std::string::npos) return false;
   const std::uint64_t mask = std::strtoull(status.c_str() + at + kBlocked.size(), nullptr, 16);

@@ -256,8 +256,7 @@ std::string Watchdog::Impl::StoppedTooLong(absl::Duration passed) {
     if (entry->second >= timeout_) too_long.push_back(rank);
   }
   if (too_long.empty()) return "";
-  const bool one = too_long.size() == 1;
-  return absl::StrCat(one ? "rank " : "ranks ", RankRanges(too_long), one ? " is" : " are",
+  return absl::StrCat(RanksText(too_long), too_long.size() == 1 ? " is" : " are",
                       " stopped (SIGSTOP), for ", absl::FormatDuration(timeout_),
                       "; hint: kill -CONT lets a process go on");
 }
@@ -376,10 +375,8 @@ absl::Status Watchdog::Impl::ReportTermination() {
   asked.insert(asked.end(), asked_elsewhere_.begin(), asked_elsewhere_.end());
   std::sort(asked.begin(), asked.end());
   return Speak(absl::StatusCode::kCancelled, [&] {
-    const bool one = asked.size() == 1;
     return absl::StrCat(
-        all ? ""
-            : absl::StrCat(one ? "rank " : "ranks ", RankRanges(asked), one ? " was " : " were "),
+        all ? "" : absl::StrCat(RanksText(asked), asked.size() == 1 ? " was " : " were "),
         "asked to stop (SIGTERM); the ranks of this node are at:\n",
         absl::StrJoin(inquiry_.LocalLines(), "\n"));
   });

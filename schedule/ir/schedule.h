@@ -111,10 +111,9 @@ struct Group {
 
 // The upper bounds that Validate puts on work, so that sums and products of a few sizes fit 64 bits
 // (and a double holds each of them exactly):
-//   kLargestSize: bytes of a kernel, collective or transfer; every dimension of a shape; elements
-//   of
-//     each matrix of a GEMM (m k, k n, m n), of attention's Q (sequences heads sequence_length
-//     head_dim) and of the scores of one head (sequence_length squared). 2^53;
+//   kLargestSize: 2^53. Bytes of a kernel, collective or transfer; every dimension of a shape;
+//     elements of each matrix of a GEMM (m k, k n, m n), of attention's Q (sequences heads
+//     sequence_length head_dim) and of the scores of one head (sequence_length squared);
 //   kMostFlops: of a kernel, more than any shape within kLargestSize needs;
 //   kLongestFixed: of a kernel or transfer; no step may last longer (kLongestStep).
 inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 53;

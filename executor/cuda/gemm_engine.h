@@ -20,6 +20,7 @@ namespace optimus::executor::cuda {
 // What the addresses of A, B and C are multiples of, in bytes.
 struct GemmAlignment {
   std::int64_t a = 256, b = 256, c = 256;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend auto operator<=>(const GemmAlignment&, const GemmAlignment&) = default;
 };
 

@@ -27,6 +27,7 @@ struct GemmProblem {
   bool float_output = false;  // C is fp32, else bf16
   float alpha = 1, beta = 0;
   friend bool operator==(const GemmProblem&, const GemmProblem&) = default;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend auto operator<=>(const GemmProblem&, const GemmProblem&) = default;
 };
 

@@ -45,6 +45,7 @@ struct ModulePlan {
 // One of the model's parts on a rank; layer: of the module, or ir::kEmbeddingLayer ...
 struct Item {
   std::int16_t module = 0, layer = 0, chunk = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend auto operator<=>(const Item&, const Item&) = default;
 };
 

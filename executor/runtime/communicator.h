@@ -49,6 +49,7 @@ struct MessageCall {
 struct Route {
   std::int32_t source = 0, destination = 0;  // global ranks
   ir::Stream send_stream = ir::Stream::kForwardSend, receive_stream = ir::Stream::kForwardReceive;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend auto operator<=>(const Route&, const Route&) = default;
 };
 // All routes of a Schedule, sorted, over all ranks. UNIMPLEMENTED, naming two messages, where one

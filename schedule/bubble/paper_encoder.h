@@ -50,6 +50,7 @@ class EncoderScheduler {
     std::int64_t from = 0;
     std::int32_t micro_batch = 0;
     std::int32_t order = 0;  // of its forward in its pipeline
+    // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
     friend auto operator<=>(const Gradient&, const Gradient&) = default;
   };
 

@@ -24,6 +24,7 @@ struct Arrival {
   std::int64_t at = 0;
   std::int32_t pipeline = 0;
   std::int32_t order = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend auto operator<=>(const Arrival&, const Arrival&) = default;
 };
 

@@ -130,6 +130,8 @@ TEST_F(CliValidateTest, FlagsThatMakeNoSense) {
   ExpectOneLineError(run + "cpu --rounds=0", {"--rounds: is 0"});
   ExpectOneLineError(run + "cpu --tolerance=-1", {"--tolerance: is -1"});
   ExpectOneLineError(run + "cpu --time-scale=3", {"--time-scale is for --backend=emulated only"});
+  ExpectOneLineError(run + "emulated --repetitions=3",
+                     {"--repetitions is for --backend=cpu or cuda only"});
   ExpectOneLineError(run + "emulated --no-pin", {"--no-pin is for --backend=cpu only"});
   ExpectOneLineError(run + "cpu --round=3",
                      {"unknown flag --round", "optimus validate run --help"});

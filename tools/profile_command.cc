@@ -36,9 +36,9 @@ constexpr char kNoBase[] = "h100-80gb";  // where neither --base nor an experime
 
 absl::Status CheckFlags(const ProfileFlags& flags, BackendKind kind) {
   OPTIMUS_RETURN_IF_ERROR(CheckRange("--repetitions", flags.repetitions, 1, 1e5));
-  if (flags.bf16 && kind != BackendKind::kCpu) {
-    return absl::InvalidArgumentError("--bf16 is for --backend=cpu only; leave it out");
-  }
+  const bool cpu = kind == BackendKind::kCpu;
+  OPTIMUS_RETURN_IF_ERROR(OnlyFor(flags.bf16, "--bf16", cpu, "cpu"));
+  OPTIMUS_RETURN_IF_ERROR(OnlyFor(flags.no_pin, "--no-pin", cpu, "cpu"));
   if (absl::EndsWith(flags.out, kEnding)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--out=", flags.out, ": a profile is only read again from a file whose name ",

@@ -61,6 +61,8 @@ absl::Status CheckRunFlags(const ValidateRunFlags& flags, BackendKind kind) {
   const bool cpu = kind == BackendKind::kCpu;
   OPTIMUS_RETURN_IF_ERROR(
       OnlyFor(flags.time_scale != 1, "--time-scale", kind == BackendKind::kEmulated, "emulated"));
+  OPTIMUS_RETURN_IF_ERROR(OnlyFor(flags.repetitions != ValidateRunFlags().repetitions,
+                                  "--repetitions", kind != BackendKind::kEmulated, "cpu or cuda"));
   OPTIMUS_RETURN_IF_ERROR(OnlyFor(flags.bf16, "--bf16", cpu, "cpu"));
   OPTIMUS_RETURN_IF_ERROR(OnlyFor(flags.no_pin, "--no-pin", cpu, "cpu"));
   if (flags.out.empty()) return absl::OkStatus();

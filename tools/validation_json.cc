@@ -111,6 +111,7 @@ constexpr JsonField kValidationFields[] = {
     {"noise.median_s", "its time"},
     {"noise.spread", "between the quartiles, relative to the median"},
     {"noise.drift", "greatest distance of the median of one visit from that of all, relative"},
+    {"few_samples", "the medians of the profile that are of few timings, in words; may be absent"},
     {"experiments",
      "for each: experiment, file, strategy, steps, median_s, first_quartile_s, third_quartile_s, "
      "least_s, greatest_s of the measured steps, emulated ones due_s, late_s, compute_short_s, "
@@ -156,6 +157,7 @@ std::string ValidationJson(const Validation& validation) {
     json["largest_error_experiment"] = worst->name;
   }
   if (validation.noise.samples > 0) json["noise"] = NoiseJson(validation.noise);
+  if (!validation.few_samples.empty()) json["few_samples"] = validation.few_samples;
   json["experiments"] = Json::array();
   for (const ValidatedExperiment& experiment : validation.experiments) {
     json["experiments"].push_back(ExperimentJson(experiment, validation.tolerance));

@@ -18,6 +18,12 @@ const char* ToString(SlotKind kind) {
   return "unknown";
 }
 
+MicroBatchRange MicroBatchesOf(const Order& order, int chunk) {
+  if (order.placement != Placement::kBidirectional) return {0, order.micro_batches};
+  const std::int32_t half = order.micro_batches / 2;
+  return chunk == 0 ? MicroBatchRange{0, half} : MicroBatchRange{half, order.micro_batches};
+}
+
 std::string ToString(const Slot& slot) {
   return absl::StrCat(ToString(slot.kind), " of chunk ", slot.chunk, ", micro-batch ",
                       slot.micro_batch);

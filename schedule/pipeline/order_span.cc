@@ -37,6 +37,9 @@ absl::Status CheckTimes(const Order& order, const SlotTimes& times) {
   OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "forward", times.forward));
   OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward_data", times.backward_data));
   OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward_weight", times.backward_weight));
+  if (!times.together.empty()) {
+    OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "together", times.together));
+  }
   if (times.communication < Picoseconds(0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("communication: negative time ", times.communication.value()));
@@ -49,7 +52,6 @@ class Evaluator {
   Evaluator(const Order& order, const SlotTimes& times)
       : order_(order),
         times_(times),
-        virtual_stages_(order.stages * order.chunks),
         forward_(Cells()),
         backward_(Cells()),
         next_(order.slots.size(), 0) {
@@ -80,35 +82,40 @@ class Evaluator {
   }
 
  private:
-  // End of each virtual stage's work on each micro-batch, where it has run.
+  // End of the work of each chunk of each stage on each micro-batch, where it has run.
   using Ends = std::vector<std::optional<Picoseconds>>;
 
   Ends Cells() const {
-    return Ends(static_cast<std::size_t>(virtual_stages_) *
+    return Ends(order_.slots.size() * static_cast<std::size_t>(order_.chunks) *
                 static_cast<std::size_t>(order_.micro_batches));
   }
 
-  std::size_t Cell(int virtual_stage, int micro_batch) const {
-    return static_cast<std::size_t>(virtual_stage) *
+  std::size_t Cell(Place place, int micro_batch) const {
+    return (static_cast<std::size_t>(place.stage) * static_cast<std::size_t>(order_.chunks) +
+            static_cast<std::size_t>(place.chunk)) *
                static_cast<std::size_t>(order_.micro_batches) +
            static_cast<std::size_t>(micro_batch);
   }
 
-  // The neighbour whose result `slot` of `virtual_stage` needs; nullopt at the ends of the model
-  // and for weight gradients.
-  std::optional<int> Needs(int virtual_stage, SlotKind kind) const {
-    if (kind == SlotKind::kForward) {
-      return virtual_stage > 0 ? std::optional(virtual_stage - 1) : std::nullopt;
+  // Whose result `slot` needs; nullopt at the ends of the model and for weight gradients.
+  std::optional<Place> Needs(std::size_t stage, const Slot& slot) const {
+    const Place place = PlaceOf(stage, slot);
+    switch (slot.kind) {
+      case SlotKind::kForward:
+        return PreviousPlace(order_.placement, order_.stages, place);
+      case SlotKind::kBackward:
+      case SlotKind::kBackwardData:
+        return NextPlace(order_.placement, order_.stages, order_.chunks, place);
+      case SlotKind::kBackwardWeight:
+        break;
     }
-    const bool has_next = virtual_stage + 1 < virtual_stages_;
-    return kind != SlotKind::kBackwardWeight && has_next ? std::optional(virtual_stage + 1)
-                                                         : std::nullopt;
+    return std::nullopt;
   }
 
   // When the neighbour's result has arrived: 0 if none is needed, nullopt if it is not made yet.
   // The stage's own forward needs no look: ValidateOrder put it earlier on the same stage.
-  std::optional<Picoseconds> Arrival(int virtual_stage, const Slot& slot) const {
-    const std::optional<int> from = Needs(virtual_stage, slot.kind);
+  std::optional<Picoseconds> Arrival(std::size_t stage, const Slot& slot) const {
+    const std::optional<Place> from = Needs(stage, slot);
     if (!from.has_value()) {
       return Picoseconds(0);
     }
@@ -117,7 +124,8 @@ class Evaluator {
     if (!end.has_value()) {
       return std::nullopt;
     }
-    return *end + (order_.stages > 1 ? times_.communication : Picoseconds(0));
+    const bool same_stage = static_cast<std::size_t>(from->stage) == stage;
+    return *end + (same_stage ? Picoseconds(0) : times_.communication);
   }
 
   Picoseconds Duration(std::size_t stage, const Slot& slot) const {
@@ -135,41 +143,53 @@ class Evaluator {
     return Picoseconds(0);
   }
 
-  int VirtualStage(std::size_t stage, const Slot& slot) const {
-    return slot.chunk * order_.stages + static_cast<int>(stage);
+  Picoseconds DurationTogether(std::size_t stage, const Slot& forward, const Slot& backward) const {
+    if (!times_.together.empty()) {
+      return times_.together[stage][static_cast<std::size_t>(forward.chunk)];
+    }
+    return Duration(stage, forward) + Duration(stage, backward);
   }
 
+  void Record(std::size_t stage, const Slot& slot, SlotInterval when) {
+    span_.slots[stage].push_back(when);
+    ++next_[stage];
+    if (slot.kind == SlotKind::kBackwardWeight) return;
+    Ends& ends = slot.kind == SlotKind::kForward ? forward_ : backward_;
+    ends[Cell(PlaceOf(stage, slot), slot.micro_batch)] = when.end;
+  }
+
+  // The next slot of the stage, and its partner where it has one.
   bool TryNext(std::size_t stage) {
     const Slot& slot = order_.slots[stage][next_[stage]];
-    const int virtual_stage = VirtualStage(stage, slot);
-    const auto arrival = Arrival(virtual_stage, slot);
-    if (!arrival.has_value()) {
+    const Slot* partner = slot.with_next ? &slot + 1 : nullptr;
+    const auto arrival = Arrival(stage, slot);
+    const auto other = partner == nullptr ? arrival : Arrival(stage, *partner);
+    if (!arrival.has_value() || !other.has_value()) {
       return false;
     }
-    auto& done = span_.slots[stage];
-    const Picoseconds start = std::max(*arrival, done.empty() ? Picoseconds(0) : done.back().end);
-    const Picoseconds end = start + Duration(stage, slot);
-    done.push_back({start, end});
-    if (slot.kind != SlotKind::kBackwardWeight) {
-      Ends& ends = slot.kind == SlotKind::kForward ? forward_ : backward_;
-      ends[Cell(virtual_stage, slot.micro_batch)] = end;
-    }
-    ++next_[stage];
+    const auto& done = span_.slots[stage];
+    const Picoseconds free = done.empty() ? Picoseconds(0) : done.back().end;
+    const Picoseconds start = std::max({*arrival, *other, free});
+    const Picoseconds duration =
+        partner == nullptr ? Duration(stage, slot) : DurationTogether(stage, slot, *partner);
+    Record(stage, slot, {start, start + duration});
+    if (partner != nullptr) Record(stage, *partner, {start, start + duration});
     return true;
   }
 
   absl::Status Deadlock(std::size_t stage) const {
-    const Slot& slot = order_.slots[stage][next_[stage]];
-    const int from = Needs(VirtualStage(stage, slot), slot.kind).value_or(0);
-    return absl::InvalidArgumentError(absl::StrCat(
-        "order deadlocks: stage ", stage, ", slot ", next_[stage], " (", ToString(slot),
-        ") waits for the ", slot.kind == SlotKind::kForward ? "forward" : "backward", " of chunk ",
-        from / order_.stages, " of stage ", from % order_.stages, ", which cannot run before it"));
+    const Slot* slot = &order_.slots[stage][next_[stage]];
+    if (slot->with_next && Arrival(stage, *slot).has_value()) ++slot;
+    const Place from = Needs(stage, *slot).value_or(Place{});
+    return absl::InvalidArgumentError(
+        absl::StrCat("order deadlocks: stage ", stage, ", slot ", slot - order_.slots[stage].data(),
+                     " (", ToString(*slot), ") waits for the ",
+                     slot->kind == SlotKind::kForward ? "forward" : "backward", " of chunk ",
+                     from.chunk, " of stage ", from.stage, ", which cannot run before it"));
   }
 
   const Order& order_;
   const SlotTimes& times_;
-  int virtual_stages_;
   Ends forward_, backward_;
   std::vector<std::size_t> next_;  // by stage: the slot to run next
   OrderSpan span_;

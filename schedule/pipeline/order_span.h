@@ -2,10 +2,11 @@
 // When every slot of an order runs, by the plain recurrence: a slot starts when its stage is free
 // and what it needs has arrived. The slow, obvious twin of the simulator.
 //
-// Virtual stage k = chunk * stages + stage. Forward of k needs forward of k - 1; backward of k
-// needs its own forward and backward of k + 1. Each needed result from another stage arrives
-// `communication` after it was made; sends are asynchronous and never wait for each other. A result
-// of the same stage (one stage only) is there at once.
+// Forward of virtual stage k (placement.h) needs forward of k - 1; backward of k needs its own
+// forward and backward of k + 1. Each needed result from another stage arrives `communication`
+// after it was made; sends are asynchronous and never wait for each other. A result of the same
+// stage (one stage, or the turn of a V) is there at once. A forward that is `with_next` and its
+// backward start together, when both have what they need, and end together.
 
 #include <vector>
 
@@ -21,6 +22,8 @@ struct SlotTimes {
   std::vector<std::vector<Picoseconds>> backward_data;
   std::vector<std::vector<Picoseconds>> backward_weight;  // a whole backward lasts data + weight
   Picoseconds communication;
+  // A forward and a backward that share the stage; empty: as long as one after the other.
+  std::vector<std::vector<Picoseconds>> together = {};  // by stage and chunk of the forward
 };
 
 // The same times for every stage and chunk of `order`.

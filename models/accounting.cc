@@ -168,4 +168,25 @@ Bytes HeadActivationBytes(const ModelConfig& model, const LayerShape& shape) {
   return gpu.local() * 2 + Bytes(gpu.tokens * gpu.vocabulary * kFp32Bytes);
 }
 
+Bytes LayerWeightGradientBytes(const ModelConfig& model, const LayerShape& shape) {
+  const GpuShape gpu = MakeGpuShape(model, shape);
+  const Bytes inputs =
+      gpu.local() * 2 + Bytes(gpu.tokens * (gpu.attention_width + gpu.ffn_width) * kBf16Bytes);
+  const Bytes gradients =
+      gpu.gathered() * 2 + Bytes(gpu.tokens * (gpu.qkv_width + gpu.fc1_width) * kBf16Bytes);
+  return inputs + gradients;
+}
+
+Bytes HeadWeightGradientBytes(const ModelConfig& model, const LayerShape& shape) {
+  if (model.vocabulary_size() == 0) return Bytes(0);
+  const GpuShape gpu = MakeGpuShape(model, shape);
+  return gpu.local() + Bytes(gpu.tokens * gpu.vocabulary * kBf16Bytes);
+}
+
+Bytes ProjectorWeightGradientBytes(const ModelConfig& encoder, std::int64_t llm_hidden_size,
+                                   const LayerShape& shape) {
+  const GpuShape gpu = MakeGpuShape(encoder, shape);
+  return gpu.local() + Bytes(gpu.tokens * (llm_hidden_size / shape.tensor_parallel) * kBf16Bytes);
+}
+
 }  // namespace optimus::models

@@ -48,6 +48,17 @@ Bytes LayerRecomputeWorkspaceBytes(const ModelConfig& model, const LayerShape& s
 Bytes EmbeddingActivationBytes(const ModelConfig& model, const LayerShape& shape);
 Bytes HeadActivationBytes(const ModelConfig& model, const LayerShape& shape);
 
+// Bytes kept on one GPU from a data gradient to the weight gradient of the same layer, head or
+// projector where the two run apart: the inputs and the output gradients of the linear layers (Qi
+// et al., arXiv 2401.10241, Table 1: 32 s b h for a GELU layer on one GPU). Under sequence
+// parallelism the inputs of qkv, fc1 and head are the GPU's own tokens; the output gradients of
+// proj and fc2 stay as they were gathered. The same under any recomputation: what was recomputed
+// for the data gradient is kept for the weight gradient.
+Bytes LayerWeightGradientBytes(const ModelConfig& model, const LayerShape& shape);
+Bytes HeadWeightGradientBytes(const ModelConfig& model, const LayerShape& shape);
+Bytes ProjectorWeightGradientBytes(const ModelConfig& encoder, std::int64_t llm_hidden_size,
+                                   const LayerShape& shape);
+
 // Divisibility and positivity; INVALID_ARGUMENT names the field.
 absl::Status ValidateModel(const ModelConfig& model, int tensor_parallel);
 // ValidateModel, and that the micro-batch is positive, splits under sequence parallelism and does

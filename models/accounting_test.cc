@@ -202,5 +202,27 @@ TEST(Activations, EmbeddingAndHead) {
   EXPECT_EQ(HeadActivationBytes(SmallVit(), shape), Bytes(0));
 }
 
+// Qi et al., arXiv 2401.10241, Table 1: M_W = 32 s b h (inputs 2 + 2 + 2 + 8, output gradients
+// 6 + 2 + 8 + 2 bytes a token and channel). Under tensor parallelism the output gradients of proj
+// and fc2 are whole.
+TEST(WeightGradientBytes, IsWhatTheLinearLayersNeed) {
+  const std::int64_t sbh = 3LL * 512 * 1024, v = 8192, h = 1024;
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    LayerShape shape = Shape(3, 512, 1);
+    shape.recompute = recompute;
+    EXPECT_EQ(LayerWeightGradientBytes(SmallGpt(), shape), Bytes(32 * sbh));
+    shape.tensor_parallel = 4;
+    EXPECT_EQ(LayerWeightGradientBytes(SmallGpt(), shape), Bytes(28 * sbh / 4 + 4 * sbh));
+    shape.sequence_parallel = false;  // norms' outputs are whole, too
+    EXPECT_EQ(LayerWeightGradientBytes(SmallGpt(), shape), Bytes(24 * sbh / 4 + 8 * sbh));
+  }
+  const LayerShape shape = Shape(3, 512, 4);
+  EXPECT_EQ(HeadWeightGradientBytes(SmallGpt(), shape), Bytes(2 * sbh / 4 * (1 + v / h)));
+  EXPECT_EQ(HeadWeightGradientBytes(SmallVit(), shape), Bytes(0));
+  const std::int64_t tokens = 3LL * 512, width = SmallVit().hidden_size();
+  EXPECT_EQ(ProjectorWeightGradientBytes(SmallVit(), 1024, shape),
+            Bytes(2 * tokens * (width + 1024) / 4));
+}
+
 }  // namespace
 }  // namespace optimus::models

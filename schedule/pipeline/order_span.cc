@@ -40,6 +40,9 @@ absl::Status CheckTimes(const Order& order, const SlotTimes& times) {
   if (!times.together.empty()) {
     OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "together", times.together));
   }
+  if (!times.backward.empty()) {
+    OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward", times.backward));
+  }
   if (times.communication < Picoseconds(0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("communication: negative time ", times.communication.value()));
@@ -60,8 +63,9 @@ class Evaluator {
     span_.last_end.resize(order.slots.size());
   }
 
-  absl::StatusOr<OrderSpan> Run() {
-    // Sweep over the stages, each as far as it can go, until a sweep moves nothing.
+  // Until nothing moves: sweeps over the stages, each as far as it can go. The first that is
+  // blocked, nullopt if all came to their end.
+  std::optional<Wait> Run() {
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t stage = 0; stage < next_.size(); ++stage) {
@@ -72,8 +76,15 @@ class Evaluator {
     }
     for (std::size_t stage = 0; stage < next_.size(); ++stage) {
       if (next_[stage] < order_.slots[stage].size()) {
-        return Deadlock(stage);
+        return BlockedAt(stage);
       }
+    }
+    return std::nullopt;
+  }
+
+  // After a Run that came to its end.
+  OrderSpan TakeSpan() {
+    for (std::size_t stage = 0; stage < next_.size(); ++stage) {
       span_.first_start[stage] = span_.slots[stage].front().start;
       span_.last_end[stage] = span_.slots[stage].back().end;
       span_.span = std::max(span_.span, span_.last_end[stage]);
@@ -134,6 +145,7 @@ class Evaluator {
       case SlotKind::kForward:
         return times_.forward[stage][chunk];
       case SlotKind::kBackward:
+        if (!times_.backward.empty()) return times_.backward[stage][chunk];
         return times_.backward_data[stage][chunk] + times_.backward_weight[stage][chunk];
       case SlotKind::kBackwardData:
         return times_.backward_data[stage][chunk];
@@ -177,15 +189,12 @@ class Evaluator {
     return true;
   }
 
-  absl::Status Deadlock(std::size_t stage) const {
-    const Slot* slot = &order_.slots[stage][next_[stage]];
-    if (slot->with_next && Arrival(stage, *slot).has_value()) ++slot;
-    const Place from = Needs(stage, *slot).value_or(Place{});
-    return absl::InvalidArgumentError(
-        absl::StrCat("order deadlocks: stage ", stage, ", slot ", slot - order_.slots[stage].data(),
-                     " (", ToString(*slot), ") waits for the ",
-                     slot->kind == SlotKind::kForward ? "forward" : "backward", " of chunk ",
-                     from.chunk, " of stage ", from.stage, ", which cannot run before it"));
+  Wait BlockedAt(std::size_t stage) const {
+    std::size_t index = next_[stage];
+    const std::vector<Slot>& slots = order_.slots[stage];
+    // Of two that start together, the one that waits.
+    if (slots[index].with_next && Arrival(stage, slots[index]).has_value()) ++index;
+    return {stage, index, Needs(stage, slots[index]).value_or(Place{})};
   }
 
   const Order& order_;
@@ -194,6 +203,14 @@ class Evaluator {
   std::vector<std::size_t> next_;  // by stage: the slot to run next
   OrderSpan span_;
 };
+
+absl::Status Deadlock(const Order& order, const Wait& wait) {
+  const Slot& slot = order.slots[wait.stage][wait.index];
+  return absl::InvalidArgumentError(absl::StrCat(
+      "order deadlocks: stage ", wait.stage, ", slot ", wait.index, " (", ToString(slot),
+      ") waits for the ", slot.kind == SlotKind::kForward ? "forward" : "backward", " of chunk ",
+      wait.needs.chunk, " of stage ", wait.needs.stage, ", which cannot run before it"));
+}
 
 }  // namespace
 
@@ -208,7 +225,16 @@ SlotTimes UniformTimes(const Order& order, Picoseconds forward, Picoseconds back
 absl::StatusOr<OrderSpan> EvaluateOrder(const Order& order, const SlotTimes& times) {
   OPTIMUS_RETURN_IF_ERROR(ValidateOrder(order));
   OPTIMUS_RETURN_IF_ERROR(CheckTimes(order, times));
-  return Evaluator(order, times).Run();
+  Evaluator evaluator(order, times);
+  const std::optional<Wait> wait = evaluator.Run();
+  if (wait.has_value()) return Deadlock(order, *wait);
+  return evaluator.TakeSpan();
+}
+
+std::optional<Wait> FindDeadlock(const Order& order) {
+  const SlotTimes no_times =
+      UniformTimes(order, Picoseconds(0), Picoseconds(0), Picoseconds(0), Picoseconds(0));
+  return Evaluator(order, no_times).Run();
 }
 
 }  // namespace optimus::pipeline

@@ -8,6 +8,8 @@
 // stage (one stage, or the turn of a V) is there at once. A forward that is `with_next` and its
 // backward start together, when both have what they need, and end together.
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,10 +22,12 @@ struct SlotTimes {
   // By stage and chunk.
   std::vector<std::vector<Picoseconds>> forward;
   std::vector<std::vector<Picoseconds>> backward_data;
-  std::vector<std::vector<Picoseconds>> backward_weight;  // a whole backward lasts data + weight
+  std::vector<std::vector<Picoseconds>> backward_weight;
   Picoseconds communication;
   // A forward and a backward that share the stage; empty: as long as one after the other.
   std::vector<std::vector<Picoseconds>> together = {};  // by stage and chunk of the forward
+  // A whole backward; empty: as long as its data and weight parts.
+  std::vector<std::vector<Picoseconds>> backward = {};
 };
 
 // The same times for every stage and chunk of `order`.
@@ -44,5 +48,15 @@ struct OrderSpan {
 // INVALID_ARGUMENT for an order that ValidateOrder refuses, times of another shape or below 0, and
 // an order that deadlocks: names the first blocked stage, its slot and what it waits for.
 absl::StatusOr<OrderSpan> EvaluateOrder(const Order& order, const SlotTimes& times);
+
+// A slot that cannot run, since it comes before what it needs.
+struct Wait {
+  std::size_t stage = 0;
+  std::size_t index = 0;  // in the stage's slots
+  Place needs;            // whose forward, or backward, of the same micro-batch
+};
+
+// The first blocked stage; nullopt if the order comes to its end. `order` must pass ValidateOrder.
+std::optional<Wait> FindDeadlock(const Order& order);
 
 }  // namespace optimus::pipeline

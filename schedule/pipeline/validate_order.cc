@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -31,14 +32,14 @@ Step StepOf(SlotKind kind) {
   return {Progress::kAllDone, Progress::kNothing};  // no such kind: matches no unfinished progress
 }
 
-const char* Missing(Progress progress) {
+SlotKind Missing(Progress progress) {
   switch (progress) {
     case Progress::kNothing:
-      return "forward";
+      return SlotKind::kForward;
     case Progress::kForwardDone:
-      return "backward";
+      return SlotKind::kBackward;
     default:
-      return "backward (weight)";
+      return SlotKind::kBackwardWeight;
   }
 }
 
@@ -57,49 +58,79 @@ absl::Status CheckPlacement(const Order& order) {
       order.chunks, " chunks and ", order.micro_batches, " micro-batches"));
 }
 
-absl::Status ValidateStage(const Order& order, std::size_t stage) {
-  const auto micro_batches = static_cast<std::size_t>(order.micro_batches);
-  std::vector<Progress> progress(static_cast<std::size_t>(order.chunks) * micro_batches,
-                                 Progress::kNothing);
-  for (std::size_t i = 0; i < order.slots[stage].size(); ++i) {
-    const Slot& slot = order.slots[stage][i];
-    const auto error = [&](const char* what) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("stage ", stage, ", slot ", i, " (", ToString(slot), "): ", what));
-    };
-    if (slot.chunk < 0 || slot.chunk >= order.chunks || slot.micro_batch < 0 ||
-        slot.micro_batch >= order.micro_batches) {
-      return error("no such chunk or micro-batch in this order");
+// One stage, slot by slot.
+class StageCheck {
+ public:
+  StageCheck(const Order& order, std::size_t stage)
+      : order_(order),
+        stage_(stage),
+        micro_batches_(static_cast<std::size_t>(order.micro_batches)),
+        progress_(static_cast<std::size_t>(order.chunks) * micro_batches_, Progress::kNothing) {}
+
+  std::optional<OrderProblem> Run() {
+    const std::vector<Slot>& slots = order_.slots[stage_];
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const char* what = Wrong(slots, i);
+      if (what != nullptr) return OrderProblem{stage_, i, slots[i], what};
     }
-    const MicroBatchRange passing = MicroBatchesOf(order, slot.chunk);
-    if (slot.micro_batch < passing.begin || slot.micro_batch >= passing.end) {
-      return error("this micro-batch passes the model in the other direction");
+    return FirstMissing();
+  }
+
+ private:
+  bool Passes(int chunk, int micro_batch) const {
+    const MicroBatchRange passing = MicroBatchesOf(order_, chunk);
+    return micro_batch >= passing.begin && micro_batch < passing.end;
+  }
+
+  // What is wrong with slot `i`, nullptr if nothing; its step is then done.
+  const char* Wrong(const std::vector<Slot>& slots, std::size_t i) {
+    const Slot& slot = slots[i];
+    if (slot.chunk < 0 || slot.chunk >= order_.chunks || slot.micro_batch < 0 ||
+        slot.micro_batch >= order_.micro_batches) {
+      return "no such chunk or micro-batch in this order";
     }
-    if (slot.with_next && !HasPartner(order.slots[stage], i)) {
-      return error("shares the stage with its next slot, but that is no whole backward");
+    if (!Passes(slot.chunk, slot.micro_batch)) {
+      return "this micro-batch passes the model in the other direction";
     }
-    Progress& now = progress[static_cast<std::size_t>(slot.chunk) * micro_batches +
-                             static_cast<std::size_t>(slot.micro_batch)];
+    if (slot.with_next && !HasPartner(slots, i)) {
+      return "shares the stage with its next slot, but that is no whole backward";
+    }
+    Progress& now = progress_[static_cast<std::size_t>(slot.chunk) * micro_batches_ +
+                              static_cast<std::size_t>(slot.micro_batch)];
     const Step step = StepOf(slot.kind);
     if (now != step.from || step.to <= step.from) {
-      return error(now > step.from ? "runs twice" : "runs before what it needs on its own stage");
+      return now > step.from ? "runs twice" : "runs before what it needs on its own stage";
     }
     now = step.to;
+    return nullptr;
   }
-  for (std::size_t i = 0; i < progress.size(); ++i) {
-    const MicroBatchRange passing = MicroBatchesOf(order, static_cast<int>(i / micro_batches));
-    const auto micro_batch = static_cast<std::int32_t>(i % micro_batches);
-    if (micro_batch < passing.begin || micro_batch >= passing.end) continue;
-    if (progress[i] != Progress::kAllDone) {
-      return absl::InvalidArgumentError(absl::StrCat("stage ", stage, ": no ", Missing(progress[i]),
-                                                     " of chunk ", i / micro_batches,
-                                                     ", micro-batch ", micro_batch));
+
+  std::optional<OrderProblem> FirstMissing() const {
+    for (std::size_t i = 0; i < progress_.size(); ++i) {
+      const auto chunk = static_cast<std::int32_t>(i / micro_batches_);
+      const auto micro_batch = static_cast<std::int32_t>(i % micro_batches_);
+      if (!Passes(chunk, micro_batch) || progress_[i] == Progress::kAllDone) continue;
+      return OrderProblem{
+          stage_, std::nullopt, {Missing(progress_[i]), chunk, micro_batch}, "is missing"};
     }
+    return std::nullopt;
   }
-  return absl::OkStatus();
-}
+
+  const Order& order_;
+  const std::size_t stage_;
+  const std::size_t micro_batches_;
+  std::vector<Progress> progress_;  // by chunk and micro-batch
+};
 
 }  // namespace
+
+std::optional<OrderProblem> FindProblem(const Order& order) {
+  for (std::size_t stage = 0; stage < order.slots.size(); ++stage) {
+    std::optional<OrderProblem> problem = StageCheck(order, stage).Run();
+    if (problem.has_value()) return problem;
+  }
+  return std::nullopt;
+}
 
 absl::Status ValidateOrder(const Order& order) {
   OPTIMUS_RETURN_IF_ERROR(CheckCounts(order.stages, order.chunks, order.micro_batches));
@@ -108,10 +139,15 @@ absl::Status ValidateOrder(const Order& order) {
                                                    " stages, but ", order.stages, " stages"));
   }
   OPTIMUS_RETURN_IF_ERROR(CheckPlacement(order));
-  for (std::size_t stage = 0; stage < order.slots.size(); ++stage) {
-    OPTIMUS_RETURN_IF_ERROR(ValidateStage(order, stage));
+  const std::optional<OrderProblem> problem = FindProblem(order);
+  if (!problem.has_value()) return absl::OkStatus();
+  if (!problem->index.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage ", problem->stage, ": no ", ToString(problem->slot)));
   }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("stage ", problem->stage, ", slot ",
+                                                 *problem->index, " (", ToString(problem->slot),
+                                                 "): ", problem->what));
 }
 
 }  // namespace optimus::pipeline

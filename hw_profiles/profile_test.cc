@@ -31,7 +31,7 @@ int CheckNumbers(const google::protobuf::Message& message, const std::string& pr
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
   for (const auto* field : fields) {
-    if (field->message_type() == nullptr) continue;
+    if (field->message_type() == nullptr || field->is_repeated()) continue;
     const auto& part = message.GetReflection()->GetMessage(message, field);
     const std::string path = absl::StrCat(prefix, field->name());
     if (const auto* number = dynamic_cast<const Number*>(&part)) {
@@ -255,6 +255,20 @@ TEST(Zoo, OverlapFactors) {
   EXPECT_EQ(a100.kernel_under_nvlink, 1.189);
   EXPECT_NEAR(a100.kernel_under_nic, 108.0 / 104.0, 0.005);
   EXPECT_EQ(a100.collective_under_kernel, 1);
+}
+
+TEST(Validate, CalibrationRowsNameDataSetAndRow) {
+  HardwareProfile profile = H100();
+  profile.clear_calibrated_on();
+  CalibrationRow& row = *profile.add_calibrated_on();
+  row.set_dataset("nccl_busbw");
+  EXPECT_THAT(std::string(ValidateProfile(profile).message()),
+              StartsWith("calibrated_on[0].row: is missing; name the row by its columns"));
+  row.set_row("gpu=H100,bytes=134217728");
+  EXPECT_TRUE(ValidateProfile(profile).ok());
+  row.clear_dataset();
+  EXPECT_THAT(std::string(ValidateProfile(profile).message()),
+              StartsWith("calibrated_on[0].dataset: is missing"));
 }
 
 }  // namespace

@@ -121,6 +121,21 @@ absl::Status CheckNvls(const Nvls& nvls) {
   return absl::OkStatus();
 }
 
+absl::Status CheckCalibratedOn(const HardwareProfile& profile) {
+  for (int i = 0; i < profile.calibrated_on_size(); ++i) {
+    const CalibrationRow& row = profile.calibrated_on(i);
+    const std::string field = absl::StrCat("calibrated_on[", i, "]");
+    if (row.dataset().empty()) {
+      return Bad(field + ".dataset", "is missing; name a published data set, such as nccl_busbw");
+    }
+    if (row.row().empty()) {
+      return Bad(field + ".row",
+                 "is missing; name the row by its columns, such as gpu=A100,bytes=16777216");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 NumberRange RangeOf(const std::string& field) {
@@ -134,6 +149,7 @@ absl::Status ValidateProfile(const HardwareProfile& profile) {
   if (profile.name().empty()) return Bad("name", "is missing");
   OPTIMUS_RETURN_IF_ERROR(CheckMessage("", profile));
   if (profile.has_nvls()) OPTIMUS_RETURN_IF_ERROR(CheckNvls(profile.nvls()));
+  OPTIMUS_RETURN_IF_ERROR(CheckCalibratedOn(profile));
   return ValidateMeasuredTables(profile);
 }
 

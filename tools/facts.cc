@@ -20,6 +20,10 @@ std::string ModelName(const std::string& name_or_path) {
   return path.extension() == ".textproto" ? path.stem().string() : name_or_path;
 }
 
+std::string LlmName(const step::Experiment& experiment) {
+  return experiment.has_inline_llm() ? experiment.inline_llm().name() : ModelName(experiment.llm());
+}
+
 std::string ModelText(const step::Step& step) {
   if (step.experiment.has_profiled()) {
     const step::ProfiledStages& p = step.experiment.profiled();
@@ -34,8 +38,9 @@ std::string ModelText(const step::Step& step) {
   for (std::size_t i = 1; i <= step.schedule.modules.size(); ++i) {
     const ir::ModuleInfo& module = step.schedule.modules[i % step.schedule.modules.size()];
     // The schedule calls the LLM "llm"; the experiment knows which.
-    const bool named = i == step.schedule.modules.size() && !step.experiment.llm().empty();
-    modules.push_back(absl::StrCat(named ? ModelName(step.experiment.llm()) : module.name, " (",
+    const bool is_llm = i == step.schedule.modules.size();
+    const std::string known = is_llm ? LlmName(step.experiment) : "";
+    modules.push_back(absl::StrCat(known.empty() ? module.name : known, " (",
                                    Count(module.layers, "layer", "layers"),
                                    module.frozen ? ", frozen)" : ")"));
   }

@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "models/zoo.h"
 #include "schedule/ir/serialize.h"
+#include "schedule/step/stack.h"
 #include "tools/job.pb.h"
 
 namespace optimus::tools {
@@ -13,13 +14,13 @@ namespace {
 
 absl::Status AddModels(const step::Step& step, proto::Job& job) {
   const step::Experiment& experiment = step.experiment;
-  if (experiment.llm().empty()) {
+  if (experiment.llm().empty() && !experiment.has_inline_llm()) {
     return absl::FailedPreconditionError(absl::StrCat(
         step.schedule.name,
         ": --numerics trains a real model, which neither a schedule file nor profiled stages "
         "name; give an experiment with llm"));
   }
-  OPTIMUS_ASSIGN_OR_RETURN(*job.mutable_llm(), models::LoadModel(experiment.llm()));
+  OPTIMUS_ASSIGN_OR_RETURN(*job.mutable_llm(), step::LoadLlm(experiment));
   for (const step::Encoder& encoder : experiment.encoders()) {
     OPTIMUS_ASSIGN_OR_RETURN(*job.add_encoders(), models::LoadModel(encoder.model()));
   }

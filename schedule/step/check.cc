@@ -28,6 +28,10 @@ constexpr double kMaxOversubscription = 1e6;
 // A step of more tokens than any model was ever trained on in all.
 constexpr double kMaxTokens = 1e15;
 
+bool HasLlm(const Experiment& experiment) {
+  return !experiment.llm().empty() || experiment.has_inline_llm();
+}
+
 std::int64_t SequencesPerMicroBatch(const Experiment& experiment, const Encoder& encoder) {
   return std::int64_t{encoder.sequences_per_sample()} * experiment.batch().micro_batch();
 }
@@ -192,8 +196,8 @@ absl::Status CheckEncoder(const Experiment& experiment, int index) {
 
 absl::Status CheckModels(const Experiment& experiment) {
   if (experiment.has_profiled()) {
-    if (!experiment.llm().empty() || experiment.encoders_size() > 0) {
-      return Bad("profiled", "is given together with llm or encoders",
+    if (HasLlm(experiment) || experiment.encoders_size() > 0) {
+      return Bad("profiled", "is given together with llm, inline_llm or encoders",
                  "use measured stage times or models, not both");
     }
     const ProfiledStages& times = experiment.profiled();
@@ -206,8 +210,12 @@ absl::Status CheckModels(const Experiment& experiment) {
     return CheckMilliseconds("profiled.communication_ms", times.communication_ms(),
                              /*zero_allowed=*/true);
   }
-  if (experiment.llm().empty()) {
-    return Bad("llm", "is missing", "name a model, for example \"gpt-175b\", or give profiled");
+  if (!HasLlm(experiment)) {
+    return Bad("llm", "is missing",
+               "name a model, for example \"gpt-175b\", or give inline_llm or profiled");
+  }
+  if (!experiment.llm().empty() && experiment.has_inline_llm()) {
+    return Bad("inline_llm", "is given together with llm", "keep one of them");
   }
   if (experiment.encoders_size() > kMaxEncoders) {
     return Bad("encoders", absl::StrCat("there are ", experiment.encoders_size()),

@@ -41,17 +41,21 @@ models::LayerShape ShapeFor(const Plan& plan, std::int64_t sequences, std::int64
   return shape;
 }
 
+absl::Status CheckModel(const models::ModelConfig& model, const std::string& field,
+                        const Plan& plan) {
+  if (absl::Status status = models::ValidateModel(model, plan.tensor_parallel()); !status.ok()) {
+    return InField(field, status);
+  }
+  if (model.num_layers() <= kMaxLayers) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, ": ", model.num_layers(), " layers; at most ", kMaxLayers, " are supported"));
+}
+
 absl::StatusOr<models::ModelConfig> LoadFor(const std::string& name, const std::string& field,
                                             const Plan& plan) {
   absl::StatusOr<models::ModelConfig> model = models::LoadModel(name);
   if (!model.ok()) return InField(field, model.status());
-  if (absl::Status status = models::ValidateModel(*model, plan.tensor_parallel()); !status.ok()) {
-    return InField(field, status);
-  }
-  if (model->num_layers() > kMaxLayers) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        field, ": ", model->num_layers(), " layers; at most ", kMaxLayers, " are supported"));
-  }
+  OPTIMUS_RETURN_IF_ERROR(CheckModel(*model, field, plan));
   return model;
 }
 
@@ -67,9 +71,9 @@ absl::Status CheckShapes(const std::string& field, const Module& module) {
 absl::StatusOr<Module> LlmModule(const Experiment& experiment) {
   Module module;
   module.name = "llm";
-  OPTIMUS_ASSIGN_OR_RETURN(module.config, LoadFor(experiment.llm(), "llm", experiment.plan()));
+  OPTIMUS_ASSIGN_OR_RETURN(module.config, LoadLlm(experiment));
   if (module.config.vocabulary_size() <= 0) {
-    return absl::InvalidArgumentError(absl::StrCat("llm: \"", experiment.llm(),
+    return absl::InvalidArgumentError(absl::StrCat("llm: \"", module.config.name(),
                                                    "\" has no vocabulary_size, so it is an "
                                                    "encoder; list it under encoders"));
   }
@@ -112,6 +116,16 @@ std::string LayerRange(int first, int last) {
 }
 
 }  // namespace
+
+absl::StatusOr<models::ModelConfig> LoadLlm(const Experiment& experiment) {
+  if (!experiment.has_inline_llm()) return LoadFor(experiment.llm(), "llm", experiment.plan());
+  const models::ModelConfig& model = experiment.inline_llm();
+  if (model.name().empty()) {
+    return absl::InvalidArgumentError("inline_llm.name: is empty; give the model a name");
+  }
+  OPTIMUS_RETURN_IF_ERROR(CheckModel(model, "inline_llm", experiment.plan()));
+  return model;
+}
 
 absl::StatusOr<Stack> BuildStack(const Experiment& experiment) {
   Stack stack;

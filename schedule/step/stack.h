@@ -42,6 +42,9 @@ struct Stack {
   int layers() const { return encoder_layers + modules[0].config.num_layers(); }
 };
 
+// The model that llm names or inline_llm is, for the experiment's tensor parallelism.
+absl::StatusOr<models::ModelConfig> LoadLlm(const Experiment& experiment);
+
 // Loads the models. Errors name the field ("llm: ...", "encoders[0].model: ...").
 absl::StatusOr<Stack> BuildStack(const Experiment& experiment);
 

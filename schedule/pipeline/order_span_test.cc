@@ -87,6 +87,108 @@ TEST(OrderSpanTest, OneStageHasNoCommunication) {
             Picoseconds(std::int64_t{4} * 3 * 3));
 }
 
+// The last stage of a V turns: what it hands to itself takes no time on the way.
+TEST(OrderSpanTest, VHandsToItselfAtTheTurn) {
+  using K = SlotKind;
+  const std::vector<Slot> slots{
+      {K::kForward, 0, 0}, {K::kForward, 1, 0}, {K::kBackward, 1, 0}, {K::kBackward, 0, 0}};
+  const Order order{2, 2, 1, {slots, slots}, Placement::kV};
+  const auto span = EvaluateOrder(order, Uniform(order, 10, 15, 5, 3));
+  ASSERT_TRUE(span.ok()) << span.status();
+  using P = std::vector<std::pair<int, int>>;
+  // Stage 0: F of virtual stage 0, then 3 (arrived at 33 + 3), its backward, B of 0 (at 109 + 3).
+  EXPECT_EQ(Intervals(*span, 0), (P{{0, 10}, {36, 46}, {46, 66}, {112, 132}}));
+  // Stage 1: virtual stages 1 and 2, one after the other in both directions.
+  EXPECT_EQ(Intervals(*span, 1), (P{{13, 23}, {23, 33}, {69, 89}, {89, 109}}));
+}
+
+// Two models, one each way: micro-batch 0 enters at stage 0, micro-batch 1 at stage 1.
+TEST(OrderSpanTest, BothDirections) {
+  using K = SlotKind;
+  const Order order{
+      2,
+      2,
+      2,
+      {{{K::kForward, 0, 0}, {K::kForward, 1, 1}, {K::kBackward, 1, 1}, {K::kBackward, 0, 0}},
+       {{K::kForward, 1, 1}, {K::kForward, 0, 0}, {K::kBackward, 0, 0}, {K::kBackward, 1, 1}}},
+      Placement::kBidirectional};
+  const auto span = EvaluateOrder(order, Uniform(order, 10, 15, 5, 3));
+  ASSERT_TRUE(span.ok()) << span.status();
+  using P = std::vector<std::pair<int, int>>;
+  for (const int stage : {0, 1}) {
+    EXPECT_EQ(Intervals(*span, stage), (P{{0, 10}, {13, 23}, {23, 43}, {46, 66}}));
+  }
+}
+
+// F0 F1 {F2 with B0} B1 B2 on the last of two stages.
+Order WithOnePair() {
+  using K = SlotKind;
+  Order order{2,
+              1,
+              3,
+              {{{K::kForward, 0, 0},
+                {K::kForward, 0, 1},
+                {K::kForward, 0, 2},
+                {K::kBackward, 0, 0},
+                {K::kBackward, 0, 1},
+                {K::kBackward, 0, 2}},
+               {{K::kForward, 0, 0},
+                {K::kForward, 0, 1},
+                {K::kForward, 0, 2, true},
+                {K::kBackward, 0, 0},
+                {K::kBackward, 0, 1},
+                {K::kBackward, 0, 2}}}};
+  return order;
+}
+
+TEST(OrderSpanTest, PairStartsAndEndsTogether) {
+  const Order order = WithOnePair();
+  SlotTimes times = Uniform(order, 10, 15, 5, 3);
+  times.together = {{{Picoseconds(1000)}}, {{Picoseconds(25)}}};  // by the stage of the pair
+  using P = std::vector<std::pair<int, int>>;
+  const auto span = EvaluateOrder(order, times);
+  ASSERT_TRUE(span.ok()) << span.status();
+  // The pair starts when F2 has arrived, at 30 + 3, and B0 leaves at its end.
+  EXPECT_EQ(Intervals(*span, 1), (P{{13, 23}, {23, 33}, {33, 58}, {33, 58}, {58, 78}, {78, 98}}));
+  EXPECT_EQ(Intervals(*span, 0)[3], std::pair(61, 81));
+  // Without a time of their own, as long as one after the other.
+  times.together.clear();
+  EXPECT_EQ(Intervals(*EvaluateOrder(order, times), 1)[3], std::pair(33, 63));
+  // The pair of DualPipe's kind waits for the gradient: stage 0 pairs F2 with B0, at 43 + 3.
+  Order waits = *OneForwardOneBackward(2, 3);
+  ASSERT_EQ(waits.slots[0][2].kind, SlotKind::kBackward);
+  waits.slots[0] = {{SlotKind::kForward, 0, 0},       {SlotKind::kForward, 0, 1},
+                    {SlotKind::kForward, 0, 2, true}, {SlotKind::kBackward, 0, 0},
+                    {SlotKind::kBackward, 0, 1},      {SlotKind::kBackward, 0, 2}};
+  EXPECT_EQ(Intervals(*EvaluateOrder(waits, times), 0)[2], std::pair(46, 76));
+}
+
+// A backward run whole may be shorter than its two parts.
+TEST(OrderSpanTest, WholeBackwardOfItsOwnTime) {
+  const Order order = *OneForwardOneBackward(1, 2);
+  SlotTimes times = Uniform(order, 10, 15, 5, 3);
+  EXPECT_EQ(EvaluateOrder(order, times)->span, Picoseconds(60));
+  times.backward = {{{Picoseconds(18)}}};
+  EXPECT_EQ(EvaluateOrder(order, times)->span, Picoseconds(56));
+}
+
+// Of a pair, the one that waits is named.
+TEST(OrderSpanTest, NamesADeadlockOfAPair) {
+  Order order = WithOnePair();
+  // Stage 0 pairs F1 with B0, which stage 1 makes only beside F2, which comes after F1.
+  order.slots[0] = {{SlotKind::kForward, 0, 0},  {SlotKind::kForward, 0, 1, true},
+                    {SlotKind::kBackward, 0, 0}, {SlotKind::kForward, 0, 2},
+                    {SlotKind::kBackward, 0, 1}, {SlotKind::kBackward, 0, 2}};
+  EXPECT_THAT(Refusal(order, Uniform(order, 1, 1, 1, 0)),
+              HasSubstr("stage 0, slot 2 (backward of chunk 0, micro-batch 0) waits for the "
+                        "backward of chunk 0 of stage 1"));
+  const auto wait = FindDeadlock(order);
+  ASSERT_TRUE(wait.has_value());
+  EXPECT_EQ(wait->index, 2);
+  EXPECT_EQ(wait->needs, (Place{1, 0}));
+  EXPECT_FALSE(FindDeadlock(WithOnePair()).has_value());
+}
+
 // Invariant: scaling all durations by c scales all times by c.
 TEST(OrderSpanTest, Scales) {
   const Order order = *Interleaved({4, 3, 8, 0, WarmUp::kMegatron});
@@ -121,6 +223,13 @@ TEST(OrderSpanTest, RefusesOrdersAndTimes) {
   EXPECT_THAT(Refusal(order, Uniform(order, -1, 1, 1, 0)), HasSubstr("forward: negative time"));
   EXPECT_THAT(Refusal(order, Uniform(order, 1, 1, 1, -1)), HasSubstr("communication: negative"));
   SlotTimes times = Uniform(order, 1, 1, 1, 0);
+  times.together = times.forward;
+  times.together[0].clear();
+  EXPECT_THAT(Refusal(order, times), HasSubstr("together: needs 2 stages x 1 chunks"));
+  times.together.clear();
+  times.backward = {{Picoseconds(-2)}, {Picoseconds(1)}};
+  EXPECT_THAT(Refusal(order, times), HasSubstr("backward: negative time -2"));
+  times.backward.clear();
   times.backward_weight[1].clear();
   EXPECT_THAT(Refusal(order, times), HasSubstr("backward_weight: needs 2 stages x 1 chunks"));
 }

@@ -95,6 +95,10 @@ class StageCheck {
     if (slot.with_next && !HasPartner(slots, i)) {
       return "shares the stage with its next slot, but that is no whole backward";
     }
+    if (slot.with_next && slots[i + 1].chunk == slot.chunk &&
+        slots[i + 1].micro_batch == slot.micro_batch) {
+      return "runs beside its own backward, which needs it first";
+    }
     Progress& now = progress_[static_cast<std::size_t>(slot.chunk) * micro_batches_ +
                               static_cast<std::size_t>(slot.micro_batch)];
     const Step step = StepOf(slot.kind);

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "schedule/pipeline/interleaved.h"
 
@@ -69,6 +70,67 @@ TEST(ValidateOrderTest, RefusesWhatDoesNotExist) {
   order = Good();
   order.chunks = 0;
   EXPECT_THAT(Refusal(order), HasSubstr("model chunks: 0"));
+}
+
+TEST(ValidateOrderTest, PairIsAForwardAndAWholeBackward) {
+  using K = SlotKind;
+  const Order good{1,
+                   1,
+                   2,
+                   {{{K::kForward, 0, 0},
+                     {K::kForward, 0, 1, true},
+                     {K::kBackward, 0, 0},
+                     {K::kBackward, 0, 1}}}};
+  EXPECT_TRUE(ValidateOrder(good).ok()) << ValidateOrder(good);
+  Order order = good;
+  order.slots[0][0].with_next = true;  // before a forward
+  EXPECT_THAT(Refusal(order), HasSubstr("slot 0 (forward of chunk 0, micro-batch 0): shares"));
+  order = good;
+  order.slots[0][3].with_next = true;  // a backward, and the last
+  EXPECT_THAT(Refusal(order), HasSubstr("slot 3 (backward of chunk 0, micro-batch 1): shares"));
+  order = good;
+  order.slots[0][2].with_next = true;
+  EXPECT_THAT(Refusal(order), HasSubstr("slot 1 (forward of chunk 0, micro-batch 1): shares"));
+  order = good;
+  order.slots[0][2].kind = K::kBackwardData;  // before a backward in two parts
+  order.slots[0].push_back({K::kBackwardWeight, 0, 0});
+  EXPECT_THAT(Refusal(order), HasSubstr("that is no whole backward"));
+  order.slots[0][1].with_next = false;
+  EXPECT_TRUE(ValidateOrder(order).ok()) << ValidateOrder(order);
+  order = good;
+  std::swap(order.slots[0][2], order.slots[0][3]);
+  EXPECT_THAT(Refusal(order), HasSubstr("beside its own backward"));
+}
+
+TEST(ValidateOrderTest, VIsWholeOnEveryStage) {
+  using K = SlotKind;
+  const std::vector<Slot> slots{
+      {K::kForward, 0, 0}, {K::kForward, 1, 0}, {K::kBackward, 1, 0}, {K::kBackward, 0, 0}};
+  Order order{2, 2, 1, {slots, slots}, Placement::kV};
+  EXPECT_TRUE(ValidateOrder(order).ok()) << ValidateOrder(order);
+  order.slots[1].pop_back();
+  EXPECT_THAT(Refusal(order), HasSubstr("stage 1: no backward of chunk 0, micro-batch 0"));
+}
+
+TEST(ValidateOrderTest, EachDirectionHasItsMicroBatches) {
+  using K = SlotKind;
+  const std::vector<Slot> slots{
+      {K::kForward, 0, 0}, {K::kForward, 1, 1}, {K::kBackward, 1, 1}, {K::kBackward, 0, 0}};
+  const Order good{2, 2, 2, {slots, slots}, Placement::kBidirectional};
+  EXPECT_TRUE(ValidateOrder(good).ok()) << ValidateOrder(good);
+  Order order = good;
+  order.slots[1][1].micro_batch = 0;
+  EXPECT_THAT(Refusal(order), HasSubstr("stage 1, slot 1 (forward of chunk 1, micro-batch 0): this "
+                                        "micro-batch passes the model in the other direction"));
+  order = good;
+  order.slots[0].pop_back();
+  EXPECT_THAT(Refusal(order), HasSubstr("stage 0: no backward of chunk 0, micro-batch 0"));
+  order = good;
+  order.micro_batches = 3;
+  EXPECT_THAT(Refusal(order), HasSubstr("even number of micro-batches"));
+  order = good;
+  order.chunks = 3;
+  EXPECT_THAT(Refusal(order), HasSubstr("2 chunks"));
 }
 
 }  // namespace

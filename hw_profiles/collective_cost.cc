@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "hw_profiles/protocols.h"
+
 namespace optimus::hw {
 namespace {
 
@@ -29,20 +31,6 @@ TransferCost RingInNode(const HardwareProfile& profile, const CollectiveWork& wo
   const RingCost& row = RingCostOf(profile.nvlink(), work.kind);
   return PriceTransfer(RingBytes(work, ranks), row.efficiency().value(), row.latency_us().value(),
                        LinkScope::kNvlink);
-}
-
-// Ring inside a node, or NVLink SHARP where the profile has it and it is faster.
-TransferCost PriceInNode(const HardwareProfile& profile, const CollectiveWork& work, int ranks) {
-  const TransferCost ring = RingInNode(profile, work, ranks);
-  if (!NvlsAllowed(profile, work)) return ring;
-  const TransferCost nvls =
-      PriceTransfer(NvlsBytes(work, ranks), profile.nvls().efficiency().value(),
-                    profile.nvls().latency_us().value(), LinkScope::kNvlink);
-  const BytesPerSecond link(profile.nvlink().bandwidth_gb_per_s().value() * 1e9);
-  const auto time = [&](const TransferCost& c) {
-    return c.latency + TransferTime(c.wire_bytes, link);
-  };
-  return time(nvls) < time(ring) ? nvls : ring;
 }
 
 // Between nodes. Bus bandwidth is min(NVLink, k NICs). A cost names one link, the NIC: where NVLink
@@ -137,8 +125,15 @@ TransferCost PriceSend(const HardwareProfile& profile, Bytes bytes, bool same_no
 TransferCost PriceCollective(const HardwareProfile& profile, const CollectiveWork& work,
                              GroupShape group) {
   if (group.ranks <= 1) return {};
-  if (group.ranks <= group.ranks_per_node) return PriceInNode(profile, work, group.ranks);
-  return PriceAcrossNodes(profile, work, group);
+  TransferCost best = profile.has_protocols() ? PriceByProtocol(profile, work, group)
+                                              : PriceRing(profile, work, group);
+  if (group.ranks <= group.ranks_per_node && NvlsAllowed(profile, work)) {
+    const TransferCost nvls =
+        PriceTransfer(NvlsBytes(work, group.ranks), profile.nvls().efficiency().value(),
+                      profile.nvls().latency_us().value(), LinkScope::kNvlink);
+    if (TimeOf(profile, nvls) < TimeOf(profile, best)) best = nvls;
+  }
+  return NotBelowLeast(profile, best);
 }
 
 }  // namespace optimus::hw

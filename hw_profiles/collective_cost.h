@@ -32,12 +32,14 @@ bool NvlsAllowed(const HardwareProfile& profile, const CollectiveWork& work);
 // Latency and inflated wire bytes; `bytes` is what the algorithm moves.
 TransferCost PriceTransfer(double bytes, double efficiency, double latency_us, LinkScope scope);
 
-// Over the ring: what a measured transfer goes on with beyond its largest size.
+// Over the ring, by the link's row alone: what protocols start from, and what a measured transfer
+// goes on with beyond its largest size.
 TransferCost PriceRing(const HardwareProfile& profile, const CollectiveWork& work,
                        GroupShape group);
 TransferCost PriceSend(const HardwareProfile& profile, Bytes bytes, bool same_node);
 
-// Over NVLink SHARP where the profile has it and it is faster, else over the ring.
+// Over NVLink SHARP where the profile has it and it is faster, else by the protocols where it has
+// those, else over the ring.
 TransferCost PriceCollective(const HardwareProfile& profile, const CollectiveWork& work,
                              GroupShape group);
 

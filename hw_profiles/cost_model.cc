@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hw_profiles/collective_cost.h"
+#include "hw_profiles/gemm_tiles.h"
 #include "hw_profiles/measured_tables.h"
 #include "hw_profiles/profile.h"
 
@@ -17,6 +18,17 @@ Picoseconds HbmTime(const Gpu& gpu, Bytes bytes) {
 Picoseconds MathTime(const Gpu& gpu, Flops flops, double efficiency) {
   return ComputeTime(flops,
                      FlopsPerSecond(gpu.peak_dense_bf16_tflop_per_s().value() * 1e12 * efficiency));
+}
+
+Picoseconds GemmTime(const Gpu& gpu, const Kernel& kernel) {
+  const double efficiency = gpu.gemm_efficiency().value();
+  const GemmShape& shape = kernel.gemm;
+  if (!gpu.has_tiles() || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) {
+    return std::max(MathTime(gpu, kernel.flops, efficiency), HbmTime(gpu, kernel.bytes));
+  }
+  return FromSeconds(TiledSeconds(
+      gpu.tiles(), kernel, gpu.peak_dense_bf16_tflop_per_s().value() * 1e12 * efficiency,
+      gpu.hbm_bandwidth_tb_per_s().value() * 1e12 * gpu.hbm_efficiency().value()));
 }
 
 }  // namespace
@@ -34,8 +46,7 @@ Picoseconds ProfileCostModel::KernelTime(const Kernel& kernel) const {
   const Picoseconds launch = FromSeconds(gpu.kernel_launch_us().value() * 1e-6);
   switch (kernel.kind) {
     case KernelKind::kGemm:
-      return launch + std::max(MathTime(gpu, kernel.flops, gpu.gemm_efficiency().value()),
-                               HbmTime(gpu, kernel.bytes));
+      return launch + GemmTime(gpu, kernel);
     case KernelKind::kAttention:
       return launch + MathTime(gpu, kernel.flops, gpu.attention_efficiency().value());
     case KernelKind::kMemoryBound:

@@ -177,6 +177,7 @@ void Maker::FillMath() {
                      "; best rate of ", gemms.samples.size(), " GEMMs and ",
                      attention.samples.size(), " attention cores, in the precision that was run"));
   }
+  if (!gemms.samples.empty()) gpu.clear_tiles();  // the fitted efficiency has all shapes in it
   const double peak_rate = peak.value() * 1e12;
   FillEfficiency("gemm_efficiency", gemms, peak_rate, *gpu.mutable_gemm_efficiency());
   FillEfficiency("attention_efficiency", attention, peak_rate, *gpu.mutable_attention_efficiency());
@@ -212,7 +213,8 @@ void Maker::FillLink(const std::string& name, LinkScope scope, Link& link) {
     FillRow(absl::StrCat(name, ".", field->name()), *row,
             static_cast<RingCost&>(*link.GetReflection()->MutableMessage(&link, field)));
   }
-  // Whatever algorithm was used inside a node is in the measured times.
+  // Whatever algorithm and protocol was used is in the measured times.
+  profile_.clear_protocols();
   if (scope == LinkScope::kNvlink) profile_.clear_nvls();
 }
 

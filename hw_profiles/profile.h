@@ -30,10 +30,13 @@ std::string ToTextProto(const HardwareProfile& profile);
 // Prices from a valid profile (ValidateProfile; LoadProfile has done it). What was measured comes
 // first: a kernel in measured_kernels takes its median, a transfer of a kind and group in
 // measured_transfers what lies between its points (hw_profiles/measured_tables.h). For the rest:
-//   GEMM: max(FLOPs / (peak * GEMM efficiency), bytes / (HBM * HBM efficiency)) + launch.
+//   GEMM: max(FLOPs / (peak * GEMM efficiency), bytes / (HBM * HBM efficiency)) + launch; with
+//   gpu.tiles the efficiency also has the share of the GPU that the GEMM's tiles keep busy
+//   (hw_profiles/gemm_tiles.h).
 //   Fused attention: FLOPs / (peak * attention efficiency) + launch.
 //   Memory-bound: bytes / (HBM * HBM efficiency) + launch. Fixed: as it is, no launch.
-//   Collectives: latency + ring bytes / (link * efficiency); NVLink SHARP inside a node where the
+//   Collectives: latency + ring bytes / (link * efficiency), or with protocols the fastest of
+//   NCCL's algorithms and protocols (hw_profiles/protocols.h); NVLink SHARP inside a node where the
 //   profile allows it and it is faster; one rank: nothing. Across nodes, k members in each node
 //   use k NICs and each NIC carries 1/k of the ring (an all-to-all: what leaves the node); NVLink
 //   bounds it if it is slower than k NICs. Nodes are taken to hold k members each.

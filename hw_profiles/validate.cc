@@ -31,6 +31,11 @@ struct SuffixRange {
 };
 constexpr SuffixRange kRanges[] = {
     {"gpus_per_node", 1, 1024},
+    {"multiprocessors", 1, 1e4},
+    {"_rows", 1, 1e4},
+    {"_columns", 1, 1e4},
+    {"_k", 0, 1e4},
+    {"_splits", 1, 64},
     {"efficiency", 1e-3, 1},
     {"_factor", 1, 10},
     {"_tflop_per_s", 1e-3, 1e6},
@@ -51,7 +56,10 @@ absl::Status CheckRange(const std::string& path, const std::string& field, doubl
     return Bad(name, absl::StrCat("is ", value, "; must be from ", range.least, " to ", range.most,
                                   value > 0 ? " (is the unit the one in its name?)" : ""));
   }
-  if (field == "gpus_per_node" && value != std::floor(value)) {
+  const bool whole = field == "gpus_per_node" || field == "streaming_multiprocessors" ||
+                     absl::EndsWith(field, "_rows") || absl::EndsWith(field, "_columns") ||
+                     field == "most_splits";
+  if (whole && value != std::floor(value)) {
     return Bad(name, absl::StrCat("is ", value, "; must be a whole number"));
   }
   return absl::OkStatus();
@@ -78,6 +86,8 @@ absl::Status CheckNumber(const std::string& path, const std::string& field, cons
 // Parts of a profile that may be missing, because there is a plain meaning to that.
 bool IsOptional(const FieldDescriptor* field) {
   return field->message_type() == Nvls::descriptor() ||
+         field->message_type() == Protocols::descriptor() ||
+         field->message_type() == GemmTiles::descriptor() ||
          field->message_type() == Overlap::descriptor() ||
          field->containing_type() == Overlap::descriptor();
 }

@@ -147,6 +147,9 @@ struct ModuleInfo {
   // Tensor parallelism of this module: its work is on so many neighbouring ranks. 0: on all of tp.
   std::int32_t tensor_parallel = 0;
   std::vector<std::int32_t> skipped_micro_batches = {};  // it has no input there; ascending
+  // Two copies of it, one in each direction: chunk 0 of stage s and chunk 1 of stage pp - 1 - s
+  // hold the same layers, and a micro-batch passes one of the copies (DualPipe).
+  bool both_directions = false;
   friend bool operator==(const ModuleInfo&, const ModuleInfo&) = default;
 };
 

@@ -171,6 +171,7 @@ void TablesToProto(const Schedule& schedule, proto::Schedule& out) {
     m.set_tensor_parallel(module.tensor_parallel);
     m.mutable_skipped_micro_batches()->Add(module.skipped_micro_batches.begin(),
                                            module.skipped_micro_batches.end());
+    m.set_both_directions(module.both_directions);
   }
   for (const Kernel& kernel : schedule.kernels) *out.add_kernels() = ToProto(kernel);
   for (const Collective& collective : schedule.collectives) {
@@ -206,7 +207,8 @@ absl::Status TablesFromProto(const proto::Schedule& message, Schedule& schedule)
                                 m.frozen(),
                                 m.pipelines(),
                                 m.tensor_parallel(),
-                                {skipped.begin(), skipped.end()}});
+                                {skipped.begin(), skipped.end()},
+                                m.both_directions()});
   }
   for (int i = 0; i < message.kernels_size(); ++i) {
     OPTIMUS_ASSIGN_OR_RETURN(Kernel kernel,

@@ -101,7 +101,8 @@ TEST_F(SerializeTest, OneLaneIsLeftOut) {
   EXPECT_EQ(one.lanes(), 0);
   std::string text;
   ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(one, &text));
-  for (const char* field : {"lane", "pp_stride", "tp_block", "tp_stride", "pipelines", "skipped"}) {
+  for (const char* field :
+       {"lane", "pp_stride", "tp_block", "tp_stride", "pipelines", "skipped", "both_directions"}) {
     EXPECT_THAT(text, ::testing::Not(HasSubstr(field)));
   }
   const absl::StatusOr<Schedule> back = FromProto(one);
@@ -110,6 +111,15 @@ TEST_F(SerializeTest, OneLaneIsLeftOut) {
   const proto::Schedule several = ToProto(ScheduleBuilder({1, 2, 4}, 2).Take());
   EXPECT_EQ(several.lanes(), 2);
   EXPECT_EQ(several.programs(3).lane(), 1);
+}
+
+TEST_F(SerializeTest, ModulesInBothDirections) {
+  Schedule schedule = RandomSchedule(3).Build(50);
+  schedule.modules.push_back({"llm", 2});
+  schedule.modules.back().both_directions = true;
+  const absl::StatusOr<Schedule> back = FromProto(ToProto(schedule));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, schedule);
 }
 
 TEST_F(SerializeTest, SameScheduleSameBytes) {

@@ -3,12 +3,14 @@
 // lanes alike.
 //
 // Where a module has pipelines of its own, each of them holds every layer and has its own stages
-// and lanes, and every micro-batch passes through one of them.
+// and lanes, and every micro-batch passes through one of them. The same for the two copies of a
+// module that goes in both directions.
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -74,7 +76,7 @@ class Coverage {
     std::int16_t chunk = -1;
     OperationRef first;  // the operation that says so
   };
-  // The pipeline that a micro-batch passes through.
+  // The pipeline (or of two copies the chunk) that a micro-batch passes through.
   struct Passage {
     std::int32_t pipeline = 0;
     OperationRef first;
@@ -95,6 +97,12 @@ class Coverage {
   }
   // The first that the module has input in; micro_batches where there is none.
   std::int32_t FirstMicroBatch(std::int16_t module) const;
+  // Which copy of a layer is at `tag`: its chunk under both_directions.
+  int CopyOf(const Tag& tag) const {
+    return schedule_.modules[tag.module].both_directions ? tag.chunk : 0;
+  }
+  absl::Status CheckMirror(OperationRef ref, const Tag& tag) const;
+  const Home* FindHome(const CellKey& key) const;
   const Cell* Find(const CellKey& key) const {
     const auto found = index_.find(key);
     return found == index_.end() ? nullptr : &cells_[found->second];
@@ -108,7 +116,7 @@ class Coverage {
   std::vector<Cell> cells_;      // in order of first issue
   std::size_t last_ = 0;         // the cell of the operation before: neighbours mostly share it
   absl::flat_hash_map<CellKey, std::size_t> index_;
-  std::map<std::pair<std::int16_t, std::int16_t>, Home> homes_;  // by (module, layer)
+  std::map<std::tuple<std::int16_t, std::int16_t, int>, Home> homes_;  // by (module, layer, copy)
   // By (module, micro-batch).
   absl::flat_hash_map<std::pair<std::int16_t, std::int32_t>, Passage> passages_;
   std::map<std::int16_t, std::set<std::int16_t>> slices_;  // by module
@@ -167,31 +175,53 @@ absl::Status Coverage::Add(OperationRef ref, const Operation& op) {
   ++cell.count;
   const bool moved = cell.first.program != ref.program || TagAt(cell.first).chunk != tag.chunk;
   if (!opens && !moved) return absl::OkStatus();
+  OPTIMUS_RETURN_IF_ERROR(CheckMirror(ref, tag));
   OPTIMUS_RETURN_IF_ERROR(CheckPassage(ref, tag));
   return CheckHome(ref, tag);
 }
 
 absl::Status Coverage::CheckPassage(OperationRef ref, const Tag& tag) {
-  if (schedule_.modules[tag.module].pipelines == 0) return absl::OkStatus();
+  const bool copies = schedule_.modules[tag.module].both_directions;
+  if (schedule_.modules[tag.module].pipelines == 0 && !copies) return absl::OkStatus();
   const Layout& layout = layouts_[tag.module];
   const Program& program = schedule_.programs[ref.program];
   const std::int32_t pipeline =
-      program.stage / layout.stages * layout.blocks + program.lane / layout.lanes;
+      copies ? CopyOf(tag)
+             : program.stage / layout.stages * layout.blocks + program.lane / layout.lanes;
   const auto [passage, added] =
       passages_.try_emplace({tag.module, tag.micro_batch}, Passage{pipeline, ref});
   if (added || passage->second.pipeline == pipeline) return absl::OkStatus();
+  return OperationError(schedule_, ref, "tag.micro_batch",
+                        absl::StrCat("is in ", copies ? "copy " : "encoder pipeline ", pipeline,
+                                     ", but this micro-batch also passes through ",
+                                     copies ? "copy " : "pipeline ", passage->second.pipeline,
+                                     ", at ", NameOperation(schedule_, passage->second.first)),
+                        copies ? "a micro-batch passes through one copy of a module"
+                               : "a micro-batch passes through one pipeline of a module");
+}
+
+// The copies of a layer are on stages that mirror each other.
+absl::Status Coverage::CheckMirror(OperationRef ref, const Tag& tag) const {
+  if (!schedule_.modules[tag.module].both_directions) return absl::OkStatus();
+  if (tag.chunk != 0 && tag.chunk != 1) {
+    return OperationError(schedule_, ref, "tag.chunk",
+                          absl::StrCat("is ", tag.chunk, " of a module in both directions"),
+                          "0 is the copy that goes down the stages, 1 the one that goes up");
+  }
+  const auto other = homes_.find({tag.module, tag.layer, 1 - tag.chunk});
+  const std::int32_t mirror = schedule_.world.pp - 1 - schedule_.programs[ref.program].stage;
+  if (other == homes_.end() || other->second.stage == mirror) return absl::OkStatus();
   return OperationError(
-      schedule_, ref, "tag.micro_batch",
-      absl::StrCat("is in encoder pipeline ", pipeline,
-                   ", but this micro-batch also passes through pipeline ", passage->second.pipeline,
-                   ", at ", NameOperation(schedule_, passage->second.first)),
-      "a micro-batch passes through one pipeline of a module");
+      schedule_, ref, "tag.layer",
+      absl::StrCat("the other copy of this layer is at ",
+                   NameOperation(schedule_, other->second.first), ", not on stage ", mirror),
+      "chunk 0 of stage s and chunk 1 of stage pp - 1 - s hold the same layers");
 }
 
 absl::Status Coverage::CheckHome(OperationRef ref, const Tag& tag) {
   const std::int32_t stage = schedule_.programs[ref.program].stage % layouts_[tag.module].stages;
   const auto [home, added] =
-      homes_.try_emplace({tag.module, tag.layer}, Home{stage, tag.chunk, ref});
+      homes_.try_emplace({tag.module, tag.layer, CopyOf(tag)}, Home{stage, tag.chunk, ref});
   if (added || (home->second.stage == stage && home->second.chunk == tag.chunk)) {
     return absl::OkStatus();
   }
@@ -221,13 +251,19 @@ std::string Coverage::Say(const CellKey& key) const {
   return absl::StrCat(text, " ", ToString(key.phase));
 }
 
+const Coverage::Home* Coverage::FindHome(const CellKey& key) const {
+  const auto home = homes_.lower_bound({key.module, key.layer, 0});
+  const bool found = home != homes_.end() && std::get<0>(home->first) == key.module &&
+                     std::get<1>(home->first) == key.layer;
+  return found ? &home->second : nullptr;
+}
+
 absl::Status Coverage::CheckPresent(const CellKey& key) const {
   if (Find(key) != nullptr) return absl::OkStatus();
-  const auto home = homes_.find({key.module, key.layer});
-  const std::string where = home == homes_.end()
-                                ? "the layer is on no stage"
-                                : absl::StrCat("other work of the layer is at ",
-                                               NameOperation(schedule_, home->second.first));
+  const Home* home = FindHome(key);
+  const std::string where = home == nullptr ? "the layer is on no stage"
+                                            : absl::StrCat("other work of the layer is at ",
+                                                           NameOperation(schedule_, home->first));
   return absl::InvalidArgumentError(
       absl::StrCat(Say(key), ": is missing (", where,
                    "); hint: every layer runs for every micro-batch and slice; a module without "

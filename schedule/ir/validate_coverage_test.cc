@@ -156,5 +156,58 @@ TEST(Coverage, NothingIsExpectedWithoutModules) {
   EXPECT_TRUE(Validate(builder.schedule()).ok()) << Validate(builder.schedule());
 }
 
+// A module of two layers on two stages, both ways: micro-batches 0 and 1 go down the stages by
+// chunk 0, 2 and 3 up them by chunk 1.
+ScheduleBuilder BothWays(const Change& change = {}) {
+  ScheduleBuilder builder({1, 2, 1});
+  builder.schedule().micro_batches = 4;
+  builder.schedule().modules = {{"llm", 2}};
+  builder.schedule().modules[0].both_directions = true;
+  for (int micro_batch = 0; micro_batch < 4; ++micro_batch) {
+    const int chunk = micro_batch / 2;
+    for (int layer = 0; layer < 2; ++layer) {
+      for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+        const bool changed = change.layer == layer && change.micro_batch == micro_batch;
+        for (int i = 0; i < (changed ? change.times : 1); ++i) {
+          builder.AddKernel(chunk == 0 ? layer : 1 - layer,
+                            MakeTag(0, layer, micro_batch, phase, -1, chunk), 1);
+        }
+      }
+    }
+  }
+  return builder;
+}
+
+TEST(CoverageOfTwoCopies, EveryMicroBatchPassesOneOfThem) {
+  ScheduleBuilder complete = BothWays();
+  EXPECT_TRUE(Validate(complete.schedule()).ok()) << Validate(complete.schedule());
+  EXPECT_THAT(Refusal(BothWays({1, 3, -1, Phase::kForward, 0}).Take()),
+              HasSubstr("layer 1 micro-batch 3 forward: is missing"));
+  complete.schedule().modules[0].both_directions = false;
+  EXPECT_THAT(Refusal(complete.schedule()), HasSubstr("a layer has one stage and one model chunk"));
+
+  ScheduleBuilder both = BothWays();
+  both.AddKernel(1, MakeTag(0, 0, 0, Phase::kForward, -1, 1), 1);
+  EXPECT_THAT(Refusal(both.Take()), HasSubstr("a micro-batch passes through one copy"));
+}
+
+TEST(CoverageOfTwoCopies, MirrorEachOther) {
+  ScheduleBuilder beside({1, 3, 1});
+  beside.schedule().micro_batches = 2;
+  beside.schedule().modules = {{"llm", 1}};
+  beside.schedule().modules[0].both_directions = true;
+  beside.AddKernel(0, MakeTag(0, 0, 0, Phase::kForward, -1, 0), 1);
+  beside.AddKernel(1, MakeTag(0, 0, 1, Phase::kForward, -1, 1), 1);
+  EXPECT_THAT(Refusal(beside.Take()), HasSubstr("not on stage 1; hint: chunk 0 of stage s"));
+
+  ScheduleBuilder third = BothWays();
+  third.AddKernel(0, MakeTag(0, 0, 0, Phase::kForward, -1, 2), 1);
+  EXPECT_THAT(Refusal(third.Take()), HasSubstr("tag.chunk: is 2 of a module in both directions"));
+
+  Schedule pipelines = BothWays().Take();
+  pipelines.modules[0].pipelines = 1;
+  EXPECT_THAT(Refusal(pipelines), HasSubstr("both_directions: is set for a module with pipelines"));
+}
+
 }  // namespace
 }  // namespace optimus::ir

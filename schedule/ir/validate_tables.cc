@@ -125,6 +125,12 @@ absl::Status CheckPipelines(const Schedule& schedule, const ModuleInfo& module,
                     "pipelines = (pp / stages of a pipeline) * (tp / tensor_parallel)");
 }
 
+absl::Status CheckDirections(const ModuleInfo& module, const std::string& where) {
+  if (!module.both_directions || module.pipelines == 0) return absl::OkStatus();
+  return FieldError(where, "both_directions", "is set for a module with pipelines of its own",
+                    "leave one of them out");
+}
+
 absl::Status CheckSkipped(const Schedule& schedule, const ModuleInfo& module,
                           const std::string& where) {
   std::int32_t before = -1;
@@ -148,6 +154,7 @@ absl::Status CheckModules(const Schedule& schedule) {
     const std::string where = absl::StrCat("modules[", i, "] ('", module.name, "')");
     OPTIMUS_RETURN_IF_ERROR(AtLeast(where, "layers", module.layers, 1));
     OPTIMUS_RETURN_IF_ERROR(CheckPipelines(schedule, module, where));
+    OPTIMUS_RETURN_IF_ERROR(CheckDirections(module, where));
     OPTIMUS_RETURN_IF_ERROR(CheckSkipped(schedule, module, where));
   }
   return absl::OkStatus();

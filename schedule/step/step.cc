@@ -136,9 +136,8 @@ absl::Status LowerAsPipeline(const hw::ProfileCostModel& costs, const Stack& sta
                              const BlockTable& blocks, const ItemRanges& ranges, Step& step) {
   const std::vector<VirtualStage> virtual_stages =
       VirtualStagesOf(stack, ranges, blocks, step.schedule);
-  OPTIMUS_ASSIGN_OR_RETURN(const pipeline::Order order,
-                           LowerWithWarmUp(costs, virtual_stages, step));
-  step.memory = MemoryByStage(step.experiment.plan(), stack, ranges, order);
+  OPTIMUS_ASSIGN_OR_RETURN(step.order, LowerWithWarmUp(costs, virtual_stages, step));
+  step.memory = MemoryByStage(step.experiment.plan(), stack, ranges, *step.order);
   return absl::OkStatus();
 }
 
@@ -184,10 +183,10 @@ absl::Status BuildFromProfile(const hw::ProfileCostModel& costs, Step& step) {
   const ProfiledBlocks blocks =
       BlocksOf(step.experiment.profiled(), plan.model_chunks(), step.schedule);
   OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, blocks));
-  OPTIMUS_RETURN_IF_ERROR(
+  OPTIMUS_ASSIGN_OR_RETURN(
+      step.order,
       LowerWithWarmUp(costs, VirtualStagesOf(step.experiment.profiled(), blocks, step.schedule),
-                      step)
-          .status());
+                      step));
   step.memory.resize(plan.pipeline_parallel());
   for (int v = 0; v < virtual_stages; ++v) {
     step.contents.push_back(

@@ -2,6 +2,7 @@
 // From an Experiment (what to train, on what, by which plan) to the Schedule of one training step,
 // with the facts that a report needs.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "base/units.h"
 #include "hw_profiles/profile.h"
 #include "schedule/ir/schedule.h"
+#include "schedule/pipeline/order.h"
 #include "schedule/step/experiment.pb.h"
 
 namespace optimus::step {
@@ -31,11 +33,12 @@ struct StageContents {
 struct Step {
   Experiment experiment;  // as read, defaults filled in
   ir::Schedule schedule;
-  Flops model_flops;                    // of the whole step, all GPUs (MFU); 0 without models
-  Flops hardware_flops;                 // of all kernels in the schedule, all GPUs (HFU)
-  std::vector<StageMemory> memory;      // by stage; zero without models
-  std::vector<StageContents> contents;  // by virtual stage
-  std::vector<std::string> notes;       // assumptions worth printing: uneven chunks, inferred plan
+  std::optional<pipeline::Order> order;  // that `schedule` follows; none without a pipeline (FSDP)
+  Flops model_flops;                     // of the whole step, all GPUs (MFU); 0 without models
+  Flops hardware_flops;                  // of all kernels in the schedule, all GPUs (HFU)
+  std::vector<StageMemory> memory;       // by stage; zero without models
+  std::vector<StageContents> contents;   // by virtual stage
+  std::vector<std::string> notes;        // assumptions worth printing: uneven chunks, inferred plan
 };
 
 // Reads and checks an experiment, and fills its defaults in. Models and profiles given by a

@@ -5,6 +5,7 @@
 #include "tools/profile_json.h"
 #include "tools/run_command.h"
 #include "tools/run_json.h"
+#include "tools/schedule_command.h"
 #include "tools/validate_command.h"
 #include "tools/validation_json.h"
 
@@ -16,6 +17,7 @@ std::vector<std::unique_ptr<Command>> MakeExecutorCommands() {
   commands.push_back(ManyRanks(&AddProfileCommand, &RunProfile));
   commands.push_back(ManyRanks(&AddValidateRunCommand, &RunValidateRun));
   commands.push_back(OneProcess(&AddValidateTimelinesCommand, &RunValidateTimelines));
+  commands.push_back(OneProcess(&AddScheduleExportCommand, &RunScheduleExport));
   return commands;
 }
 

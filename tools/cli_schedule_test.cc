@@ -1,0 +1,101 @@
+// `optimus schedule`, as a user runs it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/files.h"
+#include "schedule/pipeline/compute_schedule_csv.h"
+#include "schedule/pipeline/interleaved.h"
+#include "tools/cli_testing.h"
+
+namespace optimus::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kInterleaved[] = "examples/03_interleaved.textproto";
+
+class CliScheduleTest : public CliTest {
+ protected:
+  void ExpectRefused(const std::string& arguments, const testing::Matcher<std::string>& error) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.exit_code, 1) << arguments;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, error);
+  }
+};
+
+TEST_F(CliScheduleTest, HelpNamesEveryFlag) {
+  const std::string help = Run("schedule export --help").out;
+  for (const char* flag : {"--csv", "--profile", "FILE"}) EXPECT_THAT(help, HasSubstr(flag));
+}
+
+// Two stages, two micro-batches: PyTorch's cells, idle steps empty.
+TEST_F(CliScheduleTest, PrintsTheOrder) {
+  const Result result = Run("schedule export examples/01_two_stage_1f1b.textproto --csv=-");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(CliScheduleTest, WritesWhatIsReadAgain) {
+  const Result result = Run(absl::StrCat("schedule export ", kInterleaved, " --csv=$W/o.csv"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  const auto read = pipeline::ReadComputeSchedule(*ReadFile(absl::StrCat(Work(), "/o.csv")));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->order.slots,
+            pipeline::Interleaved({4, 2, 8, 0, pipeline::WarmUp::kMegatron})->slots);
+}
+
+// Of the encoders' bubbles nothing is said: the LLM's order is that of its own pipeline.
+TEST_F(CliScheduleTest, OptimusExportsTheLlm) {
+  Write("plain.textproto", kGpt);
+  Write("optimus.textproto",
+        absl::StrReplaceAll(kGpt, {{"llm: \"gpt-11b\"",
+                                    "llm: \"gpt-11b\" encoders { model: \"vit-3b\" "
+                                    "sequences_per_sample: 1 sequence_length: 1024 }"},
+                                   {"layout: EQUAL_LAYERS", "strategy: OPTIMUS"}}));
+  const Result plain = Run("schedule export $W/plain.textproto --csv=-");
+  EXPECT_THAT(plain.out, HasSubstr("0F0,0F1,,0B0"));
+  EXPECT_EQ(Run("schedule export $W/optimus.textproto --csv=-").out, plain.out);
+}
+
+TEST_F(CliScheduleTest, Refuses) {
+  ExpectRefused("schedule", HasSubstr("subcommand"));
+  ExpectRefused(absl::StrCat("schedule export ", kInterleaved), HasSubstr("--csv is required"));
+  ExpectRefused(absl::StrCat("schedule export ", kInterleaved, " --csv ''"), HasSubstr("is empty"));
+  ExpectRefused("schedule export $W/no.textproto --csv=-", HasSubstr("no.textproto"));
+  ExpectRefused("schedule export $W/a.schedule.pb --csv=-",
+                HasSubstr("give the experiment that it was made from"));
+  ExpectRefused(absl::StrCat("schedule export ", kInterleaved, " --csv=$W/none/o.csv"),
+                HasSubstr("--csv="));
+  Write("fsdp.textproto",
+        absl::StrReplaceAll(kGpt, {{"schedule: ONE_F_ONE_B", "strategy: FSDP"},
+                                   {"data_parallel: 2", "data_parallel: 16"},
+                                   {"pipeline_parallel: 2", "pipeline_parallel: 1"},
+                                   {"tensor_parallel: 4", "tensor_parallel: 1"},
+                                   {"global_batch: 8", "global_batch: 16"},
+                                   {"layout: EQUAL_LAYERS", ""}}));
+  ExpectRefused("schedule export $W/fsdp.textproto --csv=-",
+                AllOf(HasSubstr("fsdp.textproto: plan.strategy: FSDP"), HasSubstr("no pipeline")));
+  Write("e.textproto", kGpt);
+  ExpectRefused("schedule export $W/e.textproto --csv=$W/e.textproto", HasSubstr("--csv"));
+  EXPECT_THAT(Files(), ElementsAre("e.textproto", "fsdp.textproto"));
+  EXPECT_EQ(*ReadFile(absl::StrCat(Work(), "/e.textproto")), kGpt);
+}
+
+TEST_F(CliScheduleTest, SaysWhenStandardOutputIsFull) {
+  const Result result =
+      Run(absl::StrCat("schedule export ", kInterleaved, " --csv=-"), "1>/dev/full");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("standard output"));
+}
+
+}  // namespace
+}  // namespace optimus::tools

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "schedule/pipeline/dualpipe_v.h"
+#include "schedule/pipeline/order_memory.h"
 #include "schedule/pipeline/order_span.h"
 #include "schedule/pipeline/validate_order.h"
 
@@ -122,6 +123,7 @@ TEST(DualPipeTest, MicroBatchesInFlight) {
   for (int p = 2; p <= 16; p += 2) {
     const Order dual = *DualPipe(p, 2 * p + 2);
     for (const auto& slots : dual.slots) EXPECT_EQ(MostInFlight(slots), p + 1);
+    EXPECT_THAT(*PeakActivations(dual), Each(p + 1));
     const Order half = *DualPipeV(p / 2, p + 1);
     for (const auto& slots : half.slots) EXPECT_EQ(MostInFlight(slots), p + 1);
   }

@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<EncoderStageMemory>> EncoderMemory(const step::Plan& 
   step::Stack cut = stack;
   cut.modules[module] = UnderPlan(stack.modules[module], plan);
   const std::vector<step::ChunkParameters> parameters =
-      step::CountChunkParameters(cut, ranges, plan.pipeline_parallel);
+      step::CountChunkParameters(cut, ranges, {.stages = plan.pipeline_parallel});
   const std::int64_t shards =
       llm.no_distributed_optimizer()
           ? 1

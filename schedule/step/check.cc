@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "schedule/step/check_fields.h"
+#include "schedule/step/check_schedule.h"
 #include "schedule/step/check_strategy.h"
 
 namespace optimus::step {
@@ -207,8 +208,9 @@ absl::Status CheckModels(const Experiment& experiment) {
         CheckMilliseconds("profiled.backward_ms", times.backward_ms(), /*zero_allowed=*/false));
     OPTIMUS_RETURN_IF_ERROR(
         CheckMilliseconds("profiled.weight_ms", times.weight_ms(), /*zero_allowed=*/true));
-    return CheckMilliseconds("profiled.communication_ms", times.communication_ms(),
-                             /*zero_allowed=*/true);
+    OPTIMUS_RETURN_IF_ERROR(CheckMilliseconds("profiled.communication_ms", times.communication_ms(),
+                                              /*zero_allowed=*/true));
+    return CheckMilliseconds("profiled.together_ms", times.together_ms(), /*zero_allowed=*/true);
   }
   if (!HasLlm(experiment)) {
     return Bad("llm", "is missing",
@@ -224,35 +226,6 @@ absl::Status CheckModels(const Experiment& experiment) {
   for (int i = 0; i < experiment.encoders_size(); ++i) {
     OPTIMUS_RETURN_IF_ERROR(CheckEncoder(experiment, i));
     OPTIMUS_RETURN_IF_ERROR(CheckMicroBatchesWithoutInput(experiment, i));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckPipelineSchedule(const Plan& plan) {
-  const bool interleaved = plan.schedule() == Plan::INTERLEAVED;
-  OPTIMUS_RETURN_IF_ERROR(CheckChosen("plan.schedule", plan.schedule(),
-                                      Plan::PipelineSchedule_IsValid(plan.schedule()),
-                                      "GPIPE, ONE_F_ONE_B or INTERLEAVED"));
-  if (!interleaved && plan.model_chunks() > 1) {
-    return Bad(
-        "plan.model_chunks",
-        absl::StrCat(plan.model_chunks(), " with ", Plan::PipelineSchedule_Name(plan.schedule())),
-        "only INTERLEAVED runs several model chunks per stage; set 1");
-  }
-  if (interleaved && plan.model_chunks() == 1) {
-    return Bad("plan.model_chunks", "1 with INTERLEAVED",
-               "set 2 or more, or use schedule ONE_F_ONE_B");
-  }
-  if (!interleaved && plan.micro_batch_group() != 0) {
-    return Bad("plan.micro_batch_group", "is set without INTERLEAVED", "remove it");
-  }
-  OPTIMUS_RETURN_IF_ERROR(CheckKnown("plan.warm_up", plan.warm_up(),
-                                     Plan::WarmUp_IsValid(plan.warm_up()),
-                                     "MEGATRON, DEFERRED or BEST"));
-  if (!interleaved && plan.warm_up() != Plan::MEGATRON) {
-    return Bad("plan.warm_up",
-               absl::StrCat(Plan::WarmUp_Name(plan.warm_up()), " without INTERLEAVED"),
-               "remove it: other schedules have one warm-up");
   }
   return absl::OkStatus();
 }
@@ -301,7 +274,7 @@ absl::Status CheckPlan(const Experiment& experiment) {
                absl::StrCat("their product may be at most ", kMaxVirtualStages));
   }
   OPTIMUS_RETURN_IF_ERROR(CheckStrategy(experiment));
-  OPTIMUS_RETURN_IF_ERROR(CheckPipelineSchedule(plan));
+  OPTIMUS_RETURN_IF_ERROR(CheckPipelineSchedule(experiment));
   OPTIMUS_RETURN_IF_ERROR(CheckLayout(experiment));
   OPTIMUS_RETURN_IF_ERROR(CheckKnown("plan.recompute", plan.recompute(),
                                      Plan::Recompute_IsValid(plan.recompute()),
@@ -325,11 +298,8 @@ void FillDefaults(Experiment& experiment) {
   if (hardware.cluster_gpus() == 0) hardware.set_cluster_gpus(hardware.gpus());
   if (hardware.oversubscription() == 0) hardware.set_oversubscription(1);
   if (hardware.nodes_per_leaf() == 0) hardware.set_nodes_per_leaf(kDefaultNodesPerLeaf);
-  if (plan.model_chunks() == 0) plan.set_model_chunks(1);
   FillStrategyDefaults(plan);
-  if (plan.schedule() == Plan::INTERLEAVED && plan.micro_batch_group() == 0) {
-    plan.set_micro_batch_group(plan.pipeline_parallel());
-  }
+  FillScheduleDefaults(plan);
   for (Encoder& encoder : *experiment.mutable_encoders()) {
     if (encoder.sequences_per_slice() != 0) continue;
     const std::int64_t all = SequencesPerMicroBatch(experiment, encoder);

@@ -19,7 +19,11 @@ ir::Tag SyncTag(Phase phase, int chunk) {
   return tag;
 }
 
-bool IsBackward(const pipeline::Slot& slot) { return slot.kind != pipeline::SlotKind::kForward; }
+// With the last of these the gradients of a chunk are complete.
+bool MakesWeightGradients(const pipeline::Slot& slot) {
+  return slot.kind == pipeline::SlotKind::kBackward ||
+         slot.kind == pipeline::SlotKind::kBackwardWeight;
+}
 
 }  // namespace
 
@@ -62,7 +66,7 @@ std::int64_t DataParallelWriter::Total() const {
 
 void DataParallelWriter::Begin(const std::vector<pipeline::Slot>& slots) {
   for (const pipeline::Slot& slot : slots) {
-    if (IsBackward(slot)) ++backwards_left_[slot.chunk];
+    if (MakesWeightGradients(slot)) ++backwards_left_[slot.chunk];
   }
   if (!has_collectives() || plan_.no_distributed_optimizer()) return;
   if (!overlapped()) {
@@ -90,7 +94,7 @@ std::int64_t DataParallelWriter::GatherFor(const pipeline::Slot& slot) {
 }
 
 void DataParallelWriter::AfterSlot(const pipeline::Slot& slot) {
-  if (!IsBackward(slot) || --backwards_left_[slot.chunk] > 0) return;
+  if (!MakesWeightGradients(slot) || --backwards_left_[slot.chunk] > 0) return;
   if (has_collectives() && overlapped()) AppendReduce(trained_[slot.chunk], slot.chunk);
 }
 

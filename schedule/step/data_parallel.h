@@ -9,7 +9,7 @@
 #include "schedule/ir/schedule.h"
 #include "schedule/pipeline/order.h"
 #include "schedule/step/experiment.pb.h"
-#include "schedule/step/lower.h"
+#include "schedule/step/program_builder.h"
 
 namespace optimus::step {
 
@@ -50,7 +50,7 @@ class DataParallelWriter {
   ProgramBuilder& program_;
   ir::Schedule& schedule_;
   std::vector<std::int64_t> gathers_;  // by chunk; -1: none, or already waited for
-  std::vector<int> backwards_left_;    // by chunk
+  std::vector<int> backwards_left_;    // by chunk: slots that complete weight gradients
   std::int64_t last_reduce_ = -1;
 };
 

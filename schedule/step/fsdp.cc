@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "schedule/step/data_parallel.h"
-#include "schedule/step/lower.h"
 #include "schedule/step/memory.h"
 #include "schedule/step/parameters.h"
+#include "schedule/step/program_builder.h"
 #include "schedule/step/virtual_stages.h"
 
 namespace optimus::step {

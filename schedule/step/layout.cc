@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "schedule/partition/partition.h"
+#include "schedule/step/check_schedule.h"
 
 namespace optimus::step {
 namespace {
@@ -149,7 +150,7 @@ ItemRanges FromLayerBoundaries(const Stack& stack, const partition::Boundaries& 
 
 absl::StatusOr<ItemRanges> LayOut(const Plan& plan, const Stack& stack,
                                   const std::vector<Picoseconds>& layer_times) {
-  const int virtual_stages = plan.pipeline_parallel() * plan.model_chunks();
+  const int virtual_stages = VirtualStages(plan);
   if (plan.layout() == Plan::EXPLICIT) {
     return FromLayoutString(plan.layout_string(), stack, virtual_stages);
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "schedule/step/check.h"
+#include "schedule/step/check_schedule.h"
 #include "schedule/step/fsdp.h"
 #include "schedule/step/memory.h"
 
@@ -20,10 +21,11 @@ double Operations(const LoweredBlock& forward, const LoweredBlock& backward) {
   return static_cast<double>(forward.ops.size() + backward.ops.size());
 }
 
-// A send and a receive in either direction between neighbours.
+// A send and a receive in either direction between neighbours, but none at the turn of a V.
 double MessageOperations(const Plan& plan) {
   if (plan.pipeline_parallel() == 1) return 0;
-  return 4.0 * (static_cast<double>(plan.pipeline_parallel()) * plan.model_chunks() - 1);
+  const bool turns = plan.schedule() == Plan::ZB_V || plan.schedule() == Plan::DUALPIPE_V;
+  return 4.0 * (VirtualStages(plan) - 1 - (turns ? plan.model_chunks() - 1 : 0));
 }
 
 // What a step is large in.
@@ -96,8 +98,8 @@ double OperationsPerMicroBatch(const Plan& plan, const Stack& stack, const Block
 }
 
 double OperationsPerMicroBatch(const Plan& plan, const ProfiledBlocks& blocks) {
-  const double virtual_stages = static_cast<double>(plan.pipeline_parallel()) * plan.model_chunks();
-  return MessageOperations(plan) + virtual_stages * Operations(blocks.forward, blocks.backward);
+  return MessageOperations(plan) +
+         VirtualStages(plan) * Operations(blocks.forward, blocks.backward);
 }
 
 absl::Status CheckStepSize(const Experiment& experiment, const Stack& stack,

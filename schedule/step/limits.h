@@ -20,8 +20,8 @@ inline constexpr double kMaxOperations = 4e7;
 
 // Operations of one micro-batch on its way through all stages, forward and backward, with FSDP's
 // collectives, without those of data parallelism and the optimizer (a few a stage and step). Where
-// an encoder is frozen this counts gradient messages that are not sent. In double, so that no input
-// can overflow it.
+// an encoder is frozen this counts gradient messages that are not sent; under CUSTOM, messages at
+// the turn of a V. In double, so that no input can overflow it.
 double OperationsPerMicroBatch(const Plan& plan, const Stack& stack, const BlockTable& blocks);
 double OperationsPerMicroBatch(const Plan& plan, const ProfiledBlocks& blocks);
 

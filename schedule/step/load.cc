@@ -35,13 +35,18 @@ absl::Status CheckModelsAndLayout(const Experiment& experiment) {
   return LayOut(experiment.plan(), stack, times).status();
 }
 
+std::string BesideExperiment(const std::filesystem::path& experiment,
+                             const std::filesystem::path& path) {
+  if (path.is_absolute()) return path.string();
+  return (experiment.parent_path() / path).lexically_normal().string();
+}
+
 // A model or profile named by a path is looked for beside the experiment, so that it can be run
 // from any directory. Names of the zoo have no extension.
 void ResolvePath(const std::filesystem::path& experiment, std::string& name_or_path) {
   const std::filesystem::path path(name_or_path);
   const bool is_path = path.extension() == ".textproto" || path.extension() == ".json";
-  if (!is_path || path.is_absolute()) return;
-  name_or_path = (experiment.parent_path() / path).lexically_normal().string();
+  if (is_path) name_or_path = BesideExperiment(experiment, path);
 }
 
 void ResolvePaths(const std::string& path, Experiment& experiment) {
@@ -50,13 +55,15 @@ void ResolvePaths(const std::string& path, Experiment& experiment) {
   for (Encoder& encoder : *experiment.mutable_encoders()) {
     ResolvePath(path, *encoder.mutable_model());
   }
+  std::string& schedule = *experiment.mutable_plan()->mutable_schedule_file();
+  if (!schedule.empty()) schedule = BesideExperiment(path, schedule);
 }
 
 absl::Status Check(Experiment& experiment) {
   FillDefaults(experiment);
   OPTIMUS_RETURN_IF_ERROR(CheckExperiment(experiment));
   OPTIMUS_RETURN_IF_ERROR(LoadExperimentProfile(experiment).status());
-  OPTIMUS_RETURN_IF_ERROR(MakeOrder(experiment, pipeline::WarmUp::kMegatron).status());
+  OPTIMUS_RETURN_IF_ERROR(CheckOrder(experiment));
   return CheckModelsAndLayout(experiment);
 }
 

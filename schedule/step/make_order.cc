@@ -2,10 +2,17 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "schedule/pipeline/dualpipe.h"
+#include "schedule/pipeline/dualpipe_v.h"
 #include "schedule/pipeline/gpipe.h"
 #include "schedule/pipeline/interleaved.h"
 #include "schedule/pipeline/one_f_one_b.h"
+#include "schedule/pipeline/zb_h1.h"
+#include "schedule/pipeline/zb_h2.h"
 #include "schedule/step/check.h"
+#include "schedule/step/custom_order.h"
 
 namespace optimus::step {
 namespace {
@@ -17,31 +24,87 @@ absl::Status InField(const absl::Status& status) {
   std::string prefix = "plan.schedule: ";
   if (message.rfind("micro_batch_group: ", 0) == 0) prefix = "plan.";
   if (message.rfind("micro-batches: ", 0) == 0) prefix = "batch.global_batch: ";
+  if (message.rfind("pipeline stages: ", 0) == 0) prefix = "plan.pipeline_parallel: ";
   return absl::Status(status.code(), prefix + message);
+}
+
+bool NeedsTimes(Plan::PipelineSchedule schedule) {
+  return schedule == Plan::ZB_1P || schedule == Plan::ZB_2P || schedule == Plan::ZB_V;
+}
+
+absl::StatusOr<pipeline::Order> AutomaticOrder(const Plan& plan, int micro_batches,
+                                               const OrderTimes& times) {
+  static_cast<void>(micro_batches);
+  static_cast<void>(times);
+  return absl::UnimplementedError(
+      absl::StrCat(Plan::PipelineSchedule_Name(plan.schedule()), " is not there yet"));
+}
+
+// All but the automatic ones.
+absl::StatusOr<pipeline::Order> FixedOrder(const Plan& plan, int micro_batches,
+                                           pipeline::WarmUp warm_up) {
+  const int stages = plan.pipeline_parallel();
+  switch (plan.schedule()) {
+    case Plan::GPIPE:
+      return pipeline::GPipe(stages, micro_batches);
+    case Plan::ONE_F_ONE_B:
+      return pipeline::OneForwardOneBackward(stages, micro_batches);
+    case Plan::ZB_H1:
+      return pipeline::ZbH1(stages, micro_batches);
+    case Plan::ZB_H2:
+      return pipeline::ZbH2(stages, micro_batches);
+    case Plan::DUALPIPE:
+      return pipeline::DualPipe(stages, micro_batches);
+    case Plan::DUALPIPE_V:
+      return pipeline::DualPipeV(stages, micro_batches);
+    default:
+      return pipeline::Interleaved({.stages = stages,
+                                    .chunks = plan.model_chunks(),
+                                    .micro_batches = micro_batches,
+                                    .group_size = plan.micro_batch_group(),
+                                    .warm_up = warm_up});
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline::WarmUp warm_up) {
+absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline::WarmUp warm_up,
+                                          const std::function<OrderTimes()>& times) {
   const Plan& plan = experiment.plan();
+  if (plan.schedule() == Plan::CUSTOM) return ReadCustomOrder(experiment);
   const int micro_batches = MicroBatches(experiment);
-  absl::StatusOr<pipeline::Order> order;
-  switch (plan.schedule()) {
-    case Plan::GPIPE:
-      order = pipeline::GPipe(plan.pipeline_parallel(), micro_batches);
-      break;
-    case Plan::ONE_F_ONE_B:
-      order = pipeline::OneForwardOneBackward(plan.pipeline_parallel(), micro_batches);
-      break;
-    default:
-      order = pipeline::Interleaved({.stages = plan.pipeline_parallel(),
-                                     .chunks = plan.model_chunks(),
-                                     .micro_batches = micro_batches,
-                                     .group_size = plan.micro_batch_group(),
-                                     .warm_up = warm_up});
-  }
+  absl::StatusOr<pipeline::Order> order = NeedsTimes(plan.schedule())
+                                              ? AutomaticOrder(plan, micro_batches, times())
+                                              : FixedOrder(plan, micro_batches, warm_up);
   if (order.ok()) return order;
   return InField(order.status());
+}
+
+absl::Status CheckOrder(const Experiment& experiment) {
+  // The automatic ones take any number of micro-batches.
+  if (NeedsTimes(experiment.plan().schedule())) return absl::OkStatus();
+  return MakeOrder(experiment, pipeline::WarmUp::kMegatron, [] { return OrderTimes(); }).status();
+}
+
+absl::StatusOr<Placing> PlacingOf(const Experiment& experiment) {
+  const Plan& plan = experiment.plan();
+  Placing placing{pipeline::Placement::kLoop, plan.pipeline_parallel(), plan.model_chunks()};
+  switch (plan.schedule()) {
+    case Plan::ZB_V:
+    case Plan::DUALPIPE_V:
+      placing.placement = pipeline::Placement::kV;
+      break;
+    case Plan::DUALPIPE:
+      placing.placement = pipeline::Placement::kBidirectional;
+      break;
+    case Plan::CUSTOM: {
+      OPTIMUS_ASSIGN_OR_RETURN(const pipeline::Order order, ReadCustomOrder(experiment));
+      return PlacingOf(order);
+    }
+    default:
+      break;
+  }
+  return placing;
 }
 
 }  // namespace optimus::step

@@ -30,6 +30,23 @@ Bytes ItemActivations(const Stack& stack, const Item& item) {
   return models::HeadActivationBytes(module.config, module.whole);
 }
 
+Bytes ItemWeightGradients(const Stack& stack, const Item& item) {
+  const Module& module = stack.modules[item.module];
+  switch (item.kind) {
+    case ItemKind::kLayer:
+      if (module.frozen) return Bytes(0);
+      return module.slices * models::LayerWeightGradientBytes(module.config, module.slice);
+    case ItemKind::kProjector:
+      return models::ProjectorWeightGradientBytes(
+          module.config, stack.modules[0].config.hidden_size(), module.whole);
+    case ItemKind::kEmbedding:
+      return Bytes(0);  // its gradient belongs to the data gradients
+    case ItemKind::kHead:
+      break;
+  }
+  return models::HeadWeightGradientBytes(module.config, module.whole);
+}
+
 Bytes LayerWorkspace(const Stack& stack, const Item& item) {
   const Module& module = stack.modules[item.module];
   if (item.kind != ItemKind::kLayer || module.frozen) return Bytes(0);
@@ -58,26 +75,30 @@ std::int64_t OptimizerShards(const Plan& plan) {
 }
 
 // Forward and backward buffers on either side of the stage's virtual stages.
-Bytes MessageBuffers(const Stack& stack, const ItemRanges& ranges, const pipeline::Order& order,
+Bytes MessageBuffers(const Stack& stack, const ItemRanges& ranges, const Placing& placing,
                      int stage) {
-  if (order.stages == 1) return Bytes(0);
   Bytes in, out;
   const int last = static_cast<int>(ranges.size()) - 2;
-  for (int v = stage; v <= last; v += order.stages) {
-    if (v > 0) in = std::max(in, BoundaryBytes(stack, stack.items[ranges[v] - 1]));
-    if (v < last) out = std::max(out, BoundaryBytes(stack, stack.items[ranges[v + 1] - 1]));
+  for (int chunk = 0; chunk < placing.chunks; ++chunk) {
+    const int v = placing.VirtualStageOf({stage, chunk});
+    if (v > 0 && !placing.StaysBehind(v - 1)) {
+      in = std::max(in, BoundaryBytes(stack, stack.items[ranges[v] - 1]));
+    }
+    if (v < last && !placing.StaysBehind(v)) {
+      out = std::max(out, BoundaryBytes(stack, stack.items[ranges[v + 1] - 1]));
+    }
   }
   return 2 * (in + out);
 }
 
-Bytes Workspace(const Stack& stack, const ItemRanges& ranges, const pipeline::Order& order,
-                int stage) {
+Bytes Workspace(const Stack& stack, const ItemRanges& ranges, const Placing& placing, int stage) {
   Bytes recompute, gathered;
-  for (int v = stage; v + 1 < static_cast<int>(ranges.size()); v += order.stages) {
+  for (int chunk = 0; chunk < placing.chunks; ++chunk) {
+    const int v = placing.VirtualStageOf({stage, chunk});
     recompute = std::max(recompute, RecomputeWorkspace(stack, ranges[v], ranges[v + 1]));
     gathered = std::max(gathered, GatheredInput(stack, ranges[v], ranges[v + 1]));
   }
-  return recompute + gathered + MessageBuffers(stack, ranges, order, stage);
+  return recompute + gathered + MessageBuffers(stack, ranges, placing, stage);
 }
 
 }  // namespace
@@ -104,17 +125,32 @@ Bytes ActivationBytes(const Stack& stack, int begin, int end) {
   return sum;
 }
 
+Bytes WeightGradientBytes(const Stack& stack, int begin, int end) {
+  Bytes sum;
+  for (int i = begin; i < end; ++i) sum += ItemWeightGradients(stack, stack.items[i]);
+  return sum;
+}
+
 Bytes PeakActivations(const std::vector<pipeline::Slot>& slots,
-                      const std::vector<Bytes>& by_chunk) {
+                      const std::vector<KeptBytes>& by_chunk) {
   Bytes kept, peak;
   for (const pipeline::Slot& slot : slots) {
-    if (slot.kind == pipeline::SlotKind::kForward) {
-      kept += by_chunk[slot.chunk];
-      peak = std::max(peak, kept);
-    } else if (slot.kind != pipeline::SlotKind::kBackwardData) {
-      // Weight gradients still need the activations; the last part of a backward frees them.
-      kept -= by_chunk[slot.chunk];
+    const KeptBytes& bytes = by_chunk[slot.chunk];
+    switch (slot.kind) {
+      case pipeline::SlotKind::kForward:
+        kept += bytes.activations;
+        break;
+      case pipeline::SlotKind::kBackward:
+        kept -= bytes.activations;
+        break;
+      case pipeline::SlotKind::kBackwardData:
+        kept += bytes.weight_gradients - bytes.activations;
+        break;
+      case pipeline::SlotKind::kBackwardWeight:
+        kept -= bytes.weight_gradients;
+        break;
     }
+    peak = std::max(peak, kept);
   }
   return peak;
 }
@@ -134,28 +170,29 @@ StageMemory OneFOneBStageMemory(const Plan& plan, const Stack& stack, int stage,
   ItemRanges ranges(stages + 1, static_cast<int>(stack.items.size()));
   ranges[stage] = begin;
   ranges[stage + 1] = end;
-  pipeline::Order order;
-  order.stages = stages;
-  memory.workspace = Workspace(stack, ranges, order, stage);
+  memory.workspace = Workspace(stack, ranges, {.stages = stages}, stage);
   return memory;
 }
 
 std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
                                        const ItemRanges& ranges, const pipeline::Order& order) {
-  const std::vector<ChunkParameters> parameters = CountChunkParameters(stack, ranges, order.stages);
+  const Placing placing = PlacingOf(order);
+  const std::vector<ChunkParameters> parameters = CountChunkParameters(stack, ranges, placing);
   std::vector<StageMemory> result;
   for (int s = 0; s < order.stages; ++s) {
     std::int64_t all = 0;
     std::int64_t trained = 0;
-    std::vector<Bytes> activations;
-    for (int v = s; v + 1 < static_cast<int>(ranges.size()); v += order.stages) {
+    std::vector<KeptBytes> kept;
+    for (int chunk = 0; chunk < order.chunks; ++chunk) {
+      const int v = placing.VirtualStageOf({s, chunk});
       all += parameters[v].all;
       trained += parameters[v].trained;
-      activations.push_back(ActivationBytes(stack, ranges[v], ranges[v + 1]));
+      kept.push_back({ActivationBytes(stack, ranges[v], ranges[v + 1]),
+                      WeightGradientBytes(stack, ranges[v], ranges[v + 1])});
     }
     StageMemory memory = StateMemory(all, trained, OptimizerShards(plan));
-    memory.activations = PeakActivations(order.slots[s], activations);
-    memory.workspace = Workspace(stack, ranges, order, s);
+    memory.activations = PeakActivations(order.slots[s], kept);
+    memory.workspace = Workspace(stack, ranges, placing, s);
     result.push_back(memory);
   }
   return result;

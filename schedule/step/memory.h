@@ -20,9 +20,21 @@ StageMemory StateMemory(std::int64_t all, std::int64_t trained, std::int64_t sha
 // input, what embedding and head keep. A frozen layer keeps nothing.
 Bytes ActivationBytes(const Stack& stack, int begin, int end);
 
-// The largest sum of kept activations while a stage works through its slots; `by_chunk` is what one
-// micro-batch of a chunk keeps. A forward adds, the backward of the same micro-batch removes.
-Bytes PeakActivations(const std::vector<pipeline::Slot>& slots, const std::vector<Bytes>& by_chunk);
+// Bytes that it keeps from its data gradients to its weight gradients, where they run apart: inputs
+// and output gradients of the linear layers. What was recomputed for the data gradients has to stay
+// for the weight gradients, so that under full recomputation this is more than ActivationBytes.
+Bytes WeightGradientBytes(const Stack& stack, int begin, int end);
+
+// Of one micro-batch of one chunk.
+struct KeptBytes {
+  Bytes activations;       // from the forward to the backward
+  Bytes weight_gradients;  // from the data gradients to the weight gradients
+};
+
+// The largest sum of what is kept while a stage works through its slots. A forward adds, the
+// backward of the same micro-batch removes; a data gradient leaves what the weight gradient needs.
+Bytes PeakActivations(const std::vector<pipeline::Slot>& slots,
+                      const std::vector<KeptBytes>& by_chunk);
 
 // What recomputing the largest layer of items [begin, end) needs.
 Bytes RecomputeWorkspace(const Stack& stack, int begin, int end);

@@ -1,10 +1,16 @@
 #include "schedule/step/memory.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "models/accounting.h"
+#include "schedule/pipeline/dualpipe.h"
+#include "schedule/pipeline/dualpipe_v.h"
 #include "schedule/pipeline/gpipe.h"
 #include "schedule/pipeline/interleaved.h"
 #include "schedule/pipeline/one_f_one_b.h"
+#include "schedule/pipeline/zb_h1.h"
+#include "schedule/pipeline/zb_h2.h"
 #include "schedule/step/parameters.h"
 #include "schedule/step/testing.h"
 
@@ -17,18 +23,26 @@ using testing::SmallModel;
 
 // Chunk by chunk, micro-batch by micro-batch: the obvious twin of the running sum.
 Bytes PeakByEnumeration(const std::vector<pipeline::Slot>& slots,
-                        const std::vector<Bytes>& by_chunk) {
+                        const std::vector<KeptBytes>& by_chunk) {
   Bytes peak;
   for (std::size_t now = 0; now < slots.size(); ++now) {
+    const auto has_run = [&](const pipeline::Slot& forward, pipeline::SlotKind kind) {
+      return std::any_of(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(now) + 1,
+                         [&](const pipeline::Slot& slot) {
+                           return slot.kind == kind && slot.chunk == forward.chunk &&
+                                  slot.micro_batch == forward.micro_batch;
+                         });
+    };
     Bytes kept;
     for (std::size_t f = 0; f <= now; ++f) {
       if (slots[f].kind != pipeline::SlotKind::kForward) continue;
-      bool done = false;
-      for (std::size_t b = 0; b <= now; ++b) {
-        done |= slots[b].kind == pipeline::SlotKind::kBackward &&
-                slots[b].chunk == slots[f].chunk && slots[b].micro_batch == slots[f].micro_batch;
+      if (has_run(slots[f], pipeline::SlotKind::kBackward) ||
+          has_run(slots[f], pipeline::SlotKind::kBackwardWeight)) {
+        continue;
       }
-      if (!done) kept += by_chunk[slots[f].chunk];
+      const KeptBytes& bytes = by_chunk[slots[f].chunk];
+      kept += has_run(slots[f], pipeline::SlotKind::kBackwardData) ? bytes.weight_gradients
+                                                                   : bytes.activations;
     }
     peak = std::max(peak, kept);
   }
@@ -40,9 +54,25 @@ TEST(PeakActivations, EqualsEnumeration) {
     const auto order = pipeline::Interleaved(
         {.stages = 4, .chunks = 3, .micro_batches = 8, .group_size = 4, .warm_up = warm_up});
     ASSERT_TRUE(order.ok());
-    const std::vector<Bytes> by_chunk = {Bytes(100), Bytes(7), Bytes(31)};
+    const std::vector<KeptBytes> by_chunk = {
+        {Bytes(100), Bytes(3)}, {Bytes(7), Bytes(3)}, {Bytes(31), Bytes(3)}};
     for (const auto& slots : order->slots) {
       EXPECT_EQ(PeakActivations(slots, by_chunk), PeakByEnumeration(slots, by_chunk));
+    }
+  }
+}
+
+// Weight gradients need less than was kept, or under full recomputation more.
+TEST(PeakActivations, EqualsEnumerationWhereWeightGradientsRunApart) {
+  for (const std::int64_t weights : {0, 3, 10, 80}) {
+    const std::vector<KeptBytes> by_chunk = {{Bytes(10), Bytes(weights)},
+                                             {Bytes(20), Bytes(2 * weights)}};
+    for (const auto& order : {pipeline::ZbH1(4, 9), pipeline::ZbH2(4, 9), pipeline::DualPipe(4, 10),
+                              pipeline::DualPipeV(4, 9)}) {
+      ASSERT_TRUE(order.ok()) << order.status();
+      for (const auto& slots : order->slots) {
+        EXPECT_EQ(PeakActivations(slots, by_chunk), PeakByEnumeration(slots, by_chunk));
+      }
     }
   }
 }
@@ -51,13 +81,14 @@ TEST(PeakActivations, ClosedForms) {
   const auto gpipe = pipeline::GPipe(4, 8);
   const auto one_f_one_b = pipeline::OneForwardOneBackward(4, 8);
   for (int s = 0; s < 4; ++s) {
-    EXPECT_EQ(PeakActivations(gpipe->slots[s], {Bytes(10)}), Bytes(80));
-    EXPECT_EQ(PeakActivations(one_f_one_b->slots[s], {Bytes(10)}), Bytes(10L * (4 - s)));
+    EXPECT_EQ(PeakActivations(gpipe->slots[s], {{Bytes(10), Bytes(0)}}), Bytes(80));
+    EXPECT_EQ(PeakActivations(one_f_one_b->slots[s], {{Bytes(10), Bytes(0)}}),
+              Bytes(10L * (4 - s)));
   }
   // Korthikanti et al., section 4.2.3: interleaving keeps L (1 + (p - 1) / (p m)) layers on stage
   // 0.
   const auto interleaved = pipeline::Interleaved({.stages = 4, .chunks = 2, .micro_batches = 8});
-  EXPECT_EQ(PeakActivations(interleaved->slots[0], {Bytes(10), Bytes(10)}),
+  EXPECT_EQ(PeakActivations(interleaved->slots[0], {{Bytes(10), Bytes(0)}, {Bytes(10), Bytes(0)}}),
             Bytes(10L * (2 * 4 + 3)));
 }
 
@@ -102,7 +133,7 @@ TEST(Memory, AFrozenEncoderHasNeitherGradientsNorActivations) {
   experiment.mutable_encoders(0)->set_frozen(true);
   const Step step = Build(experiment, testing::Costs());
   const auto stack = BuildStack(experiment);
-  const auto parameters = CountChunkParameters(*stack, {0, 64 + 2, 64 + 64 + 3}, 2);
+  const auto parameters = CountChunkParameters(*stack, {0, 64 + 2, 64 + 64 + 3}, {.stages = 2});
   const std::int64_t frozen = 48 * models::LayerParametersPerGpu(stack->modules[1].config, 8);
   EXPECT_EQ(parameters[0].all - parameters[0].trained, frozen);
   EXPECT_EQ(step.memory[0].gradients, Bytes(4 * parameters[0].trained));

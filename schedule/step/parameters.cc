@@ -1,18 +1,24 @@
 #include "schedule/step/parameters.h"
 
+#include <algorithm>
+
 #include "models/accounting.h"
 
 namespace optimus::step {
 namespace {
 
-// Pipeline stage of the only item of this kind.
-int StageOf(const Stack& stack, const ItemRanges& ranges, int stages, ItemKind kind) {
+// Pipeline stages that hold the only item of this kind.
+std::vector<int> StagesOf(const Stack& stack, const ItemRanges& ranges, const Placing& placing,
+                          ItemKind kind) {
+  std::vector<int> stages;
   for (int v = 0; v + 1 < static_cast<int>(ranges.size()); ++v) {
     for (int i = ranges[v]; i < ranges[v + 1]; ++i) {
-      if (stack.items[i].kind == kind) return v % stages;
+      if (stack.items[i].kind != kind) continue;
+      for (const pipeline::Place place : placing.PlacesOf(v)) stages.push_back(place.stage);
     }
   }
-  return -1;
+  std::sort(stages.begin(), stages.end());
+  return stages;
 }
 
 }  // namespace
@@ -34,10 +40,10 @@ std::int64_t ItemParameters(const Stack& stack, const Item& item) {
   return models::HeadParametersPerGpu(module.config, tp);
 }
 
-bool HasTiedCopy(const Stack& stack, const ItemRanges& ranges, int stages) {
+bool HasTiedCopy(const Stack& stack, const ItemRanges& ranges, const Placing& placing) {
   return stack.modules[0].config.tied_embeddings() &&
-         StageOf(stack, ranges, stages, ItemKind::kEmbedding) !=
-             StageOf(stack, ranges, stages, ItemKind::kHead);
+         StagesOf(stack, ranges, placing, ItemKind::kEmbedding) !=
+             StagesOf(stack, ranges, placing, ItemKind::kHead);
 }
 
 ChunkParameters CountRange(const Stack& stack, int begin, int end, bool tied_copy) {
@@ -56,8 +62,8 @@ ChunkParameters CountRange(const Stack& stack, int begin, int end, bool tied_cop
 }
 
 std::vector<ChunkParameters> CountChunkParameters(const Stack& stack, const ItemRanges& ranges,
-                                                  int stages) {
-  const bool tied_copy = HasTiedCopy(stack, ranges, stages);
+                                                  const Placing& placing) {
+  const bool tied_copy = HasTiedCopy(stack, ranges, placing);
   std::vector<ChunkParameters> result;
   for (std::size_t v = 0; v + 1 < ranges.size(); ++v) {
     result.push_back(CountRange(stack, ranges[v], ranges[v + 1], tied_copy));

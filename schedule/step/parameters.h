@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedule/step/placing.h"
 #include "schedule/step/stack.h"
 
 namespace optimus::step {
@@ -19,13 +20,12 @@ struct ChunkParameters {
 // Of items [begin, end). `tied_copy`: the head, if it is among them, has a copy of the embedding.
 ChunkParameters CountRange(const Stack& stack, int begin, int end, bool tied_copy);
 
-// By virtual stage; virtual stage v is on pipeline stage v mod `stages`. With tied embeddings the
-// head's stage keeps a copy of the token embedding unless the embedding is on the same stage
-// (Megatron-LM).
+// By virtual stage. With tied embeddings the head's stage keeps a copy of the token embedding
+// unless the embedding is on the same stage (Megatron-LM).
 std::vector<ChunkParameters> CountChunkParameters(const Stack& stack, const ItemRanges& ranges,
-                                                  int stages);
+                                                  const Placing& placing);
 
 // True if that copy exists: then Megatron-LM also sums its gradients between the two stages.
-bool HasTiedCopy(const Stack& stack, const ItemRanges& ranges, int stages);
+bool HasTiedCopy(const Stack& stack, const ItemRanges& ranges, const Placing& placing);
 
 }  // namespace optimus::step

@@ -1,6 +1,8 @@
 #include "schedule/step/step.h"
 
 #include <algorithm>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@
 #include "schedule/step/make_order.h"
 #include "schedule/step/memory.h"
 #include "schedule/step/parameters.h"
+#include "schedule/step/stage_times.h"
 #include "schedule/step/virtual_stages.h"
 #include "schedule/step/work_tables.h"
 
@@ -25,20 +28,25 @@ namespace {
 
 // Lowers the plan's warm-up; for BEST both, and keeps the faster by the critical path.
 absl::StatusOr<pipeline::Order> LowerWithWarmUp(const hw::ProfileCostModel& costs,
+                                                const Placing& placing,
                                                 const std::vector<VirtualStage>& virtual_stages,
-                                                Step& step) {
+                                                double weight_share, Step& step) {
   const Plan& plan = step.experiment.plan();
   const bool deferred = plan.warm_up() == Plan::DEFERRED;
-  OPTIMUS_ASSIGN_OR_RETURN(pipeline::Order order,
-                           MakeOrder(step.experiment, deferred ? pipeline::WarmUp::kDeferred
-                                                               : pipeline::WarmUp::kMegatron));
-  OPTIMUS_RETURN_IF_ERROR(LowerPipeline(plan, costs, order, virtual_stages, step.schedule));
+  const auto times = [&] {
+    return OrderTimes{TimesOf(placing, virtual_stages, step.schedule, costs), weight_share};
+  };
+  OPTIMUS_ASSIGN_OR_RETURN(
+      pipeline::Order order,
+      MakeOrder(step.experiment,
+                deferred ? pipeline::WarmUp::kDeferred : pipeline::WarmUp::kMegatron, times));
+  LowerPipeline(plan, costs, order, virtual_stages, step.schedule);
   if (plan.warm_up() != Plan::BEST) return order;
 
   OPTIMUS_ASSIGN_OR_RETURN(pipeline::Order other,
-                           MakeOrder(step.experiment, pipeline::WarmUp::kDeferred));
+                           MakeOrder(step.experiment, pipeline::WarmUp::kDeferred, times));
   ir::Schedule other_schedule = step.schedule;
-  OPTIMUS_RETURN_IF_ERROR(LowerPipeline(plan, costs, other, virtual_stages, other_schedule));
+  LowerPipeline(plan, costs, other, virtual_stages, other_schedule);
   ir::CriticalPathRunner runner(costs);
   OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline megatron_run, runner.Run(step.schedule));
   OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline deferred_run, runner.Run(other_schedule));
@@ -61,6 +69,10 @@ Flops ModelFlopsOf(const Experiment& experiment, const Stack& stack) {
   return sum;
 }
 
+bool GoesBothWays(const Placing& placing) {
+  return placing.placement == pipeline::Placement::kBidirectional;
+}
+
 ir::Schedule EmptySchedule(const Experiment& experiment, const hw::ProfileCostModel& costs) {
   const Plan& plan = experiment.plan();
   ir::Schedule schedule;
@@ -71,12 +83,25 @@ ir::Schedule EmptySchedule(const Experiment& experiment, const hw::ProfileCostMo
   return schedule;
 }
 
-void DescribeContents(const Stack& stack, const ItemRanges& ranges, Step& step) {
-  const int stages = step.schedule.world.pp;
-  for (int v = 0; v + 1 < static_cast<int>(ranges.size()); ++v) {
-    step.contents.push_back(
-        {v % stages, v / stages, DescribeItems(stack, ranges[v], ranges[v + 1])});
+void DescribeContents(const Placing& placing, const std::function<std::string(int)>& describe,
+                      Step& step) {
+  for (int v = 0; v < placing.virtual_stages(); ++v) {
+    for (const pipeline::Place place : placing.PlacesOf(v)) {
+      step.contents.push_back({place.stage, place.chunk, describe(v)});
+    }
   }
+}
+
+// Two slots that share a stage, with models.
+void NoteSharedSlots(const pipeline::Order& order, Step& step) {
+  const bool shared = std::any_of(order.slots.begin(), order.slots.end(), [](const auto& slots) {
+    return std::any_of(slots.begin(), slots.end(),
+                       [](const pipeline::Slot& slot) { return slot.with_next; });
+  });
+  if (!shared) return;
+  step.notes.emplace_back(
+      "a forward and a backward that share a stage are issued in turns, each as far as its next "
+      "tensor-parallel collective, which so runs under kernels of the other");
 }
 
 void NoteUnevenLayers(const Stack& stack, const ItemRanges& ranges, Step& step) {
@@ -95,7 +120,8 @@ void NoteUnevenLayers(const Stack& stack, const ItemRanges& ranges, Step& step) 
                                     " virtual stages, ", fewest, " to ", most, " each"));
 }
 
-void NoteSimplifications(const Stack& stack, const ItemRanges& ranges, Step& step) {
+void NoteSimplifications(const Stack& stack, const ItemRanges& ranges, const Placing& placing,
+                         Step& step) {
   const ir::Parallelism& world = step.schedule.world;
   const bool pipelined = world.pp > 1;
   if (stack.modules.size() > 1) {
@@ -108,7 +134,7 @@ void NoteSimplifications(const Stack& stack, const ItemRanges& ranges, Step& ste
         "several encoders: passing the first one's output through the stages of the others is not "
         "counted in message sizes");
   }
-  if (HasTiedCopy(stack, ranges, world.pp)) {
+  if (HasTiedCopy(stack, ranges, placing)) {
     step.notes.emplace_back(
         "tied embeddings: the all-reduce of their gradient between the first and the last stage is "
         "not modelled");
@@ -133,10 +159,13 @@ absl::StatusOr<ItemRanges> LayOutWithTimes(const hw::ProfileCostModel& costs, co
 }
 
 absl::Status LowerAsPipeline(const hw::ProfileCostModel& costs, const Stack& stack,
-                             const BlockTable& blocks, const ItemRanges& ranges, Step& step) {
+                             const BlockTable& blocks, const ItemRanges& ranges,
+                             const Placing& placing, Step& step) {
   const std::vector<VirtualStage> virtual_stages =
-      VirtualStagesOf(stack, ranges, blocks, step.schedule);
-  OPTIMUS_ASSIGN_OR_RETURN(step.order, LowerWithWarmUp(costs, virtual_stages, step));
+      VirtualStagesOf(stack, ranges, placing, blocks, step.schedule);
+  OPTIMUS_ASSIGN_OR_RETURN(step.order, LowerWithWarmUp(costs, placing, virtual_stages,
+                                                       WeightShare(stack, ranges), step));
+  NoteSharedSlots(*step.order, step);
   step.memory = MemoryByStage(step.experiment.plan(), stack, ranges, *step.order);
   return absl::OkStatus();
 }
@@ -157,9 +186,12 @@ void LowerAsFsdp(const hw::ProfileCostModel& costs, const Stack& stack, const Bl
 
 absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
   OPTIMUS_ASSIGN_OR_RETURN(const Stack stack, BuildStack(step.experiment));
+  OPTIMUS_ASSIGN_OR_RETURN(const Placing placing, PlacingOf(step.experiment));
   for (const Module& module : stack.modules) {
-    step.schedule.modules.push_back(
-        {.name = module.name, .layers = module.config.num_layers(), .frozen = module.frozen});
+    step.schedule.modules.push_back({.name = module.name,
+                                     .layers = module.config.num_layers(),
+                                     .frozen = module.frozen,
+                                     .both_directions = GoesBothWays(placing)});
   }
   const BlockTable blocks(stack, step.schedule);
   OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, stack, blocks));
@@ -167,31 +199,33 @@ absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
   if (step.experiment.plan().strategy() == Plan::FSDP) {
     LowerAsFsdp(costs, stack, blocks, step);
   } else {
-    OPTIMUS_RETURN_IF_ERROR(LowerAsPipeline(costs, stack, blocks, ranges, step));
+    OPTIMUS_RETURN_IF_ERROR(LowerAsPipeline(costs, stack, blocks, ranges, placing, step));
   }
   step.model_flops = ModelFlopsOf(step.experiment, stack);
-  DescribeContents(stack, ranges, step);
+  DescribeContents(
+      placing, [&](int v) { return DescribeItems(stack, ranges[v], ranges[v + 1]); }, step);
   NoteUnevenLayers(stack, ranges, step);
-  NoteSimplifications(stack, ranges, step);
+  NoteSimplifications(stack, ranges, placing, step);
   return absl::OkStatus();
 }
 
 absl::Status BuildFromProfile(const hw::ProfileCostModel& costs, Step& step) {
   const Plan& plan = step.experiment.plan();
-  const int virtual_stages = plan.pipeline_parallel() * plan.model_chunks();
-  step.schedule.modules.push_back({"profiled", virtual_stages, /*frozen=*/false});
-  const ProfiledBlocks blocks =
-      BlocksOf(step.experiment.profiled(), plan.model_chunks(), step.schedule);
+  const ProfiledStages& times = step.experiment.profiled();
+  OPTIMUS_ASSIGN_OR_RETURN(const Placing placing, PlacingOf(step.experiment));
+  step.schedule.modules.push_back({.name = "profiled",
+                                   .layers = placing.virtual_stages(),
+                                   .both_directions = GoesBothWays(placing)});
+  const int parts = GoesBothWays(placing) ? 1 : plan.model_chunks();
+  const ProfiledBlocks blocks = BlocksOf(times, parts, step.schedule);
   OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, blocks));
   OPTIMUS_ASSIGN_OR_RETURN(
       step.order,
-      LowerWithWarmUp(costs, VirtualStagesOf(step.experiment.profiled(), blocks, step.schedule),
-                      step));
+      LowerWithWarmUp(costs, placing, VirtualStagesOf(times, placing, blocks, step.schedule),
+                      /*weight_share=*/1, step));
   step.memory.resize(plan.pipeline_parallel());
-  for (int v = 0; v < virtual_stages; ++v) {
-    step.contents.push_back(
-        {v % plan.pipeline_parallel(), v / plan.pipeline_parallel(), absl::StrCat("profiled ", v)});
-  }
+  DescribeContents(
+      placing, [](int v) { return absl::StrCat("profiled ", v); }, step);
   return absl::OkStatus();
 }
 

@@ -78,7 +78,7 @@ TEST(Strategy, RefusesFieldsThatContradictIt) {
       {"strategy: FSDP tensor_parallel: 1", "plan.pipeline_parallel: 2 under strategy FSDP", "1"},
       {"strategy: FSDP pipeline_parallel: 1", "plan.tensor_parallel: 8 under strategy FSDP", "1"},
       {absl::StrCat(kFsdp, "schedule: GPIPE"), "plan.schedule: GPIPE", "ONE_F_ONE_B"},
-      {absl::StrCat(kFsdp, "schedule: 9"), "plan.schedule: unknown value 9", "GPIPE"},
+      {absl::StrCat(kFsdp, "schedule: 99"), "plan.schedule: unknown value 99", "GPIPE"},
       {absl::StrCat(kFsdp, "layout: BALANCED"), "plan.layout: BALANCED", "EQUAL_LAYERS"},
       {absl::StrCat(kFsdp, "layout: 19"), "plan.layout: unknown value 19", "BALANCED"},
       {absl::StrCat(kFsdp, "model_chunks: 2"), "plan.model_chunks: 2", "always 1"},

@@ -25,25 +25,65 @@ Picoseconds WorkTime(const LoweredOp& op, const ir::Schedule& schedule, const Co
   return UncontendedTime(costs, costs.CollectiveCost(collective.work, shape));
 }
 
+// `backward` makes the block of some gradients, of which the item wants `wanted`. The parts have no
+// work of their own, so that they add nothing to the tables.
+template <class MakeBlock>
+void LowerBackward(const MakeBlock& backward, models::Gradients wanted, ir::Schedule& schedule,
+                   ItemBlocks& blocks) {
+  using models::Gradients;
+  blocks.backward = Lower(backward(wanted), schedule);
+  if (wanted != Gradients::kWeights) {
+    blocks.backward_data = Lower(backward(Gradients::kData), schedule);
+  }
+  if (wanted != Gradients::kData) {
+    blocks.backward_weight = Lower(backward(Gradients::kWeights), schedule);
+  }
+}
+
 ItemBlocks LowerLayer(const Module& module, ir::Schedule& schedule) {
   ItemBlocks blocks;
   blocks.forward = Lower(models::LayerForward(module.config, module.slice), schedule);
-  if (!module.frozen) {
-    blocks.backward = Lower(
-        models::LayerBackward(module.config, module.slice, models::Gradients::kBoth), schedule);
-  }
+  if (module.frozen) return blocks;
+  LowerBackward(
+      [&](models::Gradients gradients) {
+        return models::LayerBackward(module.config, module.slice, gradients);
+      },
+      models::Gradients::kBoth, schedule, blocks);
   return blocks;
 }
 
 ItemBlocks LowerProjector(const Module& encoder, std::int64_t llm_hidden, ir::Schedule& schedule) {
-  // Nothing behind a frozen encoder's output wants its gradient.
-  const models::Gradients gradients =
-      encoder.frozen ? models::Gradients::kWeights : models::Gradients::kBoth;
   ItemBlocks blocks;
   blocks.forward =
       Lower(models::ProjectorForward(encoder.config, llm_hidden, encoder.whole), schedule);
-  blocks.backward = Lower(
-      models::ProjectorBackward(encoder.config, llm_hidden, encoder.whole, gradients), schedule);
+  // Nothing behind a frozen encoder's output wants its gradient.
+  LowerBackward(
+      [&](models::Gradients gradients) {
+        return models::ProjectorBackward(encoder.config, llm_hidden, encoder.whole, gradients);
+      },
+      encoder.frozen ? models::Gradients::kWeights : models::Gradients::kBoth, schedule, blocks);
+  return blocks;
+}
+
+ItemBlocks LowerEmbedding(const Module& llm, ir::Schedule& schedule) {
+  ItemBlocks blocks;
+  blocks.forward = Lower(models::EmbeddingForward(llm.config, llm.whole), schedule);
+  LowerBackward(
+      [&](models::Gradients gradients) {
+        return models::EmbeddingBackward(llm.config, llm.whole, gradients);
+      },
+      models::Gradients::kBoth, schedule, blocks);
+  return blocks;
+}
+
+ItemBlocks LowerHead(const Module& llm, ir::Schedule& schedule) {
+  ItemBlocks blocks;
+  blocks.forward = Lower(models::HeadForward(llm.config, llm.whole), schedule);
+  LowerBackward(
+      [&](models::Gradients gradients) {
+        return models::HeadBackward(llm.config, llm.whole, gradients);
+      },
+      models::Gradients::kBoth, schedule, blocks);
   return blocks;
 }
 
@@ -98,11 +138,8 @@ BlockTable::BlockTable(const Stack& stack, ir::Schedule& schedule) {
     }
     modules_.push_back(std::move(blocks));
   }
-  const models::Gradients both = models::Gradients::kBoth;
-  embedding_.forward = Lower(models::EmbeddingForward(llm.config, llm.whole), schedule);
-  embedding_.backward = Lower(models::EmbeddingBackward(llm.config, llm.whole, both), schedule);
-  head_.forward = Lower(models::HeadForward(llm.config, llm.whole), schedule);
-  head_.backward = Lower(models::HeadBackward(llm.config, llm.whole, both), schedule);
+  embedding_ = LowerEmbedding(llm, schedule);
+  head_ = LowerHead(llm, schedule);
 }
 
 const ItemBlocks& BlockTable::Of(const Item& item) const {

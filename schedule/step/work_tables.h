@@ -43,7 +43,8 @@ LoweredBlock Lower(const models::Block& block, ir::Schedule& schedule,
 // One item's work. A layer's blocks see one slice, the others the whole micro-batch.
 struct ItemBlocks {
   LoweredBlock forward;
-  LoweredBlock backward;  // empty for a layer of a frozen encoder
+  LoweredBlock backward;                        // empty for a layer of a frozen encoder
+  LoweredBlock backward_data, backward_weight;  // the two parts of `backward`
 };
 
 class BlockTable {

@@ -1,0 +1,144 @@
+#include "schedule/step/check_schedule.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "schedule/step/check_fields.h"
+
+namespace optimus::step {
+namespace {
+
+constexpr char kSchedules[] =
+    "GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZB_H2, ZB_1P, ZB_2P, ZB_V, DUALPIPE, DUALPIPE_V or "
+    "CUSTOM";
+
+std::string NameOf(const Plan& plan) { return Plan::PipelineSchedule_Name(plan.schedule()); }
+
+bool HasTwoChunks(Plan::PipelineSchedule schedule) {
+  return schedule == Plan::ZB_V || schedule == Plan::DUALPIPE || schedule == Plan::DUALPIPE_V;
+}
+
+absl::Status CheckChunks(const Plan& plan) {
+  const std::string given = absl::StrCat(plan.model_chunks(), " with ", NameOf(plan));
+  switch (plan.schedule()) {
+    case Plan::CUSTOM:  // as many as the file has
+      return absl::OkStatus();
+    case Plan::INTERLEAVED:
+      if (plan.model_chunks() > 1) return absl::OkStatus();
+      return Bad("plan.model_chunks", given, "set 2 or more, or use schedule ONE_F_ONE_B");
+    case Plan::ZB_V:
+    case Plan::DUALPIPE_V:
+      if (plan.model_chunks() == 2) return absl::OkStatus();
+      return Bad("plan.model_chunks", given,
+                 "it places two chunks a stage as a V; set 2 (or 0, the default)");
+    case Plan::DUALPIPE:
+      if (plan.model_chunks() == 2) return absl::OkStatus();
+      return Bad("plan.model_chunks", given,
+                 "a stage holds one chunk for each direction; set 2 (or 0, the default)");
+    default:
+      if (plan.model_chunks() == 1) return absl::OkStatus();
+      return Bad("plan.model_chunks", given,
+                 "only INTERLEAVED, ZB_V, DUALPIPE and DUALPIPE_V (and CUSTOM) run several model "
+                 "chunks per stage; set 1");
+  }
+}
+
+absl::Status CheckForeignFields(const Plan& plan) {
+  const bool interleaved = plan.schedule() == Plan::INTERLEAVED;
+  if (!interleaved && plan.micro_batch_group() != 0) {
+    return Bad("plan.micro_batch_group", "is set without INTERLEAVED", "remove it");
+  }
+  OPTIMUS_RETURN_IF_ERROR(CheckKnown("plan.warm_up", plan.warm_up(),
+                                     Plan::WarmUp_IsValid(plan.warm_up()),
+                                     "MEGATRON, DEFERRED or BEST"));
+  if (!interleaved && plan.warm_up() != Plan::MEGATRON) {
+    return Bad("plan.warm_up",
+               absl::StrCat(Plan::WarmUp_Name(plan.warm_up()), " without INTERLEAVED"),
+               "remove it: other schedules have one warm-up");
+  }
+  if ((plan.schedule() == Plan::CUSTOM) == !plan.schedule_file().empty()) return absl::OkStatus();
+  if (plan.schedule_file().empty()) {
+    return Bad("plan.schedule_file", "is missing for schedule CUSTOM",
+               "name a compute schedule in CSV, one line a stage, for example \"mine.csv\"");
+  }
+  return Bad("plan.schedule_file", absl::StrCat("is set with ", NameOf(plan)),
+             "remove it, or set schedule: CUSTOM");
+}
+
+absl::Status CheckProfiledTimes(const Experiment& experiment) {
+  if (!experiment.has_profiled()) return absl::OkStatus();
+  const Plan& plan = experiment.plan();
+  const ProfiledStages& times = experiment.profiled();
+  if (SplitsBackward(plan.schedule()) && times.weight_ms() == 0) {
+    return Bad("profiled.weight_ms", absl::StrCat("is 0 with ", NameOf(plan)),
+               "weight gradients run apart there: give their time, and in backward_ms that of the "
+               "data gradients alone");
+  }
+  if (!SharesStage(plan.schedule()) && times.together_ms() != 0) {
+    return Bad("profiled.together_ms", absl::StrCat("is set with ", NameOf(plan)),
+               "remove it: only DUALPIPE, DUALPIPE_V and CUSTOM run a forward and a backward "
+               "together");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTwoCopies(const Experiment& experiment) {
+  const Plan& plan = experiment.plan();
+  if (plan.schedule() != Plan::DUALPIPE) return absl::OkStatus();
+  if (plan.strategy() == Plan::OPTIMUS) {
+    return absl::UnimplementedError(
+        "plan.schedule: DUALPIPE under strategy OPTIMUS, whose encoders work for one LLM that "
+        "begins on stage 0, not for a second copy that begins on the last; use DUALPIPE_V or "
+        "another schedule");
+  }
+  if (experiment.has_profiled() || plan.no_optimizer()) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "plan.no_optimizer: DUALPIPE holds every layer on two stages, s and pipeline_parallel - 1 - "
+      "s, and summing the gradients of the two copies is not modelled; set it to simulate the "
+      "pipeline alone, or use DUALPIPE_V");
+}
+
+}  // namespace
+
+bool SplitsBackward(Plan::PipelineSchedule schedule) {
+  switch (schedule) {
+    case Plan::ZB_H1:
+    case Plan::ZB_H2:
+    case Plan::ZB_1P:
+    case Plan::ZB_2P:
+    case Plan::ZB_V:
+    case Plan::DUALPIPE:
+    case Plan::DUALPIPE_V:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool SharesStage(Plan::PipelineSchedule schedule) {
+  return schedule == Plan::DUALPIPE || schedule == Plan::DUALPIPE_V || schedule == Plan::CUSTOM;
+}
+
+int VirtualStages(const Plan& plan) {
+  return plan.pipeline_parallel() * (plan.schedule() == Plan::DUALPIPE ? 1 : plan.model_chunks());
+}
+
+void FillScheduleDefaults(Plan& plan) {
+  if (plan.model_chunks() == 0) plan.set_model_chunks(HasTwoChunks(plan.schedule()) ? 2 : 1);
+  if (plan.schedule() == Plan::INTERLEAVED && plan.micro_batch_group() == 0) {
+    plan.set_micro_batch_group(plan.pipeline_parallel());
+  }
+}
+
+absl::Status CheckPipelineSchedule(const Experiment& experiment) {
+  const Plan& plan = experiment.plan();
+  OPTIMUS_RETURN_IF_ERROR(CheckChosen("plan.schedule", plan.schedule(),
+                                      Plan::PipelineSchedule_IsValid(plan.schedule()), kSchedules));
+  OPTIMUS_RETURN_IF_ERROR(CheckChunks(plan));
+  OPTIMUS_RETURN_IF_ERROR(CheckForeignFields(plan));
+  OPTIMUS_RETURN_IF_ERROR(CheckProfiledTimes(experiment));
+  return CheckTwoCopies(experiment);
+}
+
+}  // namespace optimus::step

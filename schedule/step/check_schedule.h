@@ -1,0 +1,28 @@
+#pragma once
+// What each pipeline schedule asks of a plan. docs/schedules.md has the same as a table.
+
+#include "absl/status/status.h"
+#include "schedule/step/experiment.pb.h"
+
+namespace optimus::step {
+
+// Some slots compute data or weight gradients alone. CUSTOM may: its file decides.
+bool SplitsBackward(Plan::PipelineSchedule schedule);
+// A forward and a backward may share the stage.
+bool SharesStage(Plan::PipelineSchedule schedule);
+
+// Parts that the model is cut into: pipeline_parallel * model_chunks. Under DUALPIPE the two chunks
+// of a stage belong to two copies, so pipeline_parallel.
+int VirtualStages(const Plan& plan);
+
+// model_chunks and micro_batch_group, where the schedule leaves no choice or has a usual one.
+void FillScheduleDefaults(Plan& plan);
+
+// INVALID_ARGUMENT "plan.FIELD: ..." for a schedule that is missing or unknown, a number of model
+// chunks that it does not have, fields of other schedules (micro_batch_group, warm_up,
+// schedule_file, profiled.together_ms), profiled stages without the weight gradient's own time
+// where it runs apart. UNIMPLEMENTED for the two copies of DUALPIPE with an optimizer step or under
+// strategy OPTIMUS. Counts of micro-batches are MakeOrder's to check.
+absl::Status CheckPipelineSchedule(const Experiment& experiment);
+
+}  // namespace optimus::step

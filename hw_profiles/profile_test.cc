@@ -24,6 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 HardwareProfile H100() { return *LoadProfile("h100-80gb"); }
+HardwareProfile A100() { return *LoadProfile("a100-80gb"); }  // with tiles and protocols
 
 // Counts the numbers of a message and checks each: an independent, plain walk.
 int CheckNumbers(const google::protobuf::Message& message, const std::string& prefix) {
@@ -48,21 +49,26 @@ int CheckNumbers(const google::protobuf::Message& message, const std::string& pr
 }
 
 TEST(Zoo, EveryNumberHasSourceAndDate) {
-  ASSERT_THAT(ZooProfiles(), ElementsAre("a100-80gb", "h100-80gb"));
+  ASSERT_THAT(ZooProfiles(),
+              ElementsAre("a100-80gb", "a100-80gb-4nic", "h100-80gb", "h100-80gb-eos"));
   for (const std::string& name : ZooProfiles()) {
     const auto profile = LoadProfile(name);
     ASSERT_TRUE(profile.ok()) << profile.status();
     EXPECT_EQ(profile->name(), name);
-    // 8 of the GPU, GPUs a node, 2 links of a bandwidth and 6 rows of 2, overlap 3, NVLS 3.
-    EXPECT_EQ(CheckNumbers(*profile, name + "."),
-              8 + 1 + 2 * 13 + 3 + (profile->has_nvls() ? 3 : 0));
+    // 8 of the GPU, 8 of tiles, GPUs a node, 2 links of a bandwidth and 6 rows of 2, overlap 3,
+    // NVLS 3, 3 protocols of 4 and their 2.
+    EXPECT_EQ(CheckNumbers(*profile, name + "."), 8 + (profile->gpu().has_tiles() ? 8 : 0) + 1 +
+                                                      2 * 13 + 3 + (profile->has_nvls() ? 3 : 0) +
+                                                      (profile->has_protocols() ? 3 * 4 + 2 : 0));
   }
 }
 
 TEST(Zoo, EveryPhysicalFieldIsANumber) {
   // A bare double or int in the schema would escape the check of sources.
-  for (const auto* message : {HardwareProfile::descriptor(), Gpu::descriptor(), Link::descriptor(),
-                              RingCost::descriptor(), Nvls::descriptor(), Overlap::descriptor()}) {
+  for (const auto* message :
+       {HardwareProfile::descriptor(), Gpu::descriptor(), Link::descriptor(),
+        RingCost::descriptor(), Nvls::descriptor(), Overlap::descriptor(), Protocols::descriptor(),
+        Protocol::descriptor(), GemmTiles::descriptor()}) {
     for (int i = 0; i < message->field_count(); ++i) {
       using Field = google::protobuf::FieldDescriptor;
       const auto type = message->field(i)->cpp_type();
@@ -77,7 +83,7 @@ TEST(LoadProfile, UnknownNameListsTheKnownOnes) {
   const absl::Status status = LoadProfile("h200").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("'h200'"), HasSubstr("a100-80gb, h100-80gb")));
+              AllOf(HasSubstr("'h200'"), HasSubstr("a100-80gb, a100-80gb-4nic, h100-80gb")));
 }
 
 TEST(LoadProfile, MissingFile) {
@@ -166,6 +172,26 @@ TEST(ValidateProfile, NamesTheBrokenField) {
        [](auto& p) {
          p.mutable_interference()->mutable_kernel_under_nvlink_factor()->clear_value();
        }},
+      {"protocols.ll128: is missing",
+       [](auto& p) {
+         *p.mutable_protocols() = A100().protocols();
+         p.mutable_protocols()->clear_ll128();
+       }},
+      {"protocols.simple.nic_step_us: is missing",
+       [](auto& p) {
+         *p.mutable_protocols() = A100().protocols();
+         p.mutable_protocols()->mutable_simple()->clear_nic_step_us();
+       }},
+      {"gpu.tiles.tile_rows.value: is 127.5; must be a whole number",
+       [](auto& p) {
+         *p.mutable_gpu()->mutable_tiles() = A100().gpu().tiles();
+         p.mutable_gpu()->mutable_tiles()->mutable_tile_rows()->set_value(127.5);
+       }},
+      {"gpu.tiles.fill_k.source: is missing",
+       [](auto& p) {
+         *p.mutable_gpu()->mutable_tiles() = A100().gpu().tiles();
+         p.mutable_gpu()->mutable_tiles()->mutable_fill_k()->clear_source();
+       }},
       {"nvls.collectives: is empty", [](auto& p) { p.mutable_nvls()->clear_collectives(); }},
       {"nvls.collectives: holds COLLECTIVE_UNSPECIFIED",
        [](auto& p) { p.mutable_nvls()->add_collectives(Nvls::COLLECTIVE_UNSPECIFIED); }},
@@ -205,6 +231,21 @@ TEST(ValidateProfile, AbsurdNumbersAreRefusedWithTheRange) {
       {"interference.collective_under_kernel_factor.value: is 11; must be from 1 to 10",
        [](auto& p) {
          p.mutable_interference()->mutable_collective_under_kernel_factor()->set_value(11);
+       }},
+      {"protocols.ll.efficiency.value: is 1.5; must be from 0.001 to 1",
+       [](auto& p) {
+         *p.mutable_protocols() = A100().protocols();
+         p.mutable_protocols()->mutable_ll()->mutable_efficiency()->set_value(1.5);
+       }},
+      {"gpu.tiles.streaming_multiprocessors.value: is 0; must be from 1 to 10000",
+       [](auto& p) {
+         *p.mutable_gpu()->mutable_tiles() = A100().gpu().tiles();
+         p.mutable_gpu()->mutable_tiles()->mutable_streaming_multiprocessors()->set_value(0);
+       }},
+      {"gpu.tiles.most_splits.value: is 1000; must be from 1 to 64",
+       [](auto& p) {
+         *p.mutable_gpu()->mutable_tiles() = A100().gpu().tiles();
+         p.mutable_gpu()->mutable_tiles()->mutable_most_splits()->set_value(1000);
        }},
       {"nvls.minimum_mib.value: is 1e+07; must be from 0 to 1e+06",
        [](auto& p) { p.mutable_nvls()->mutable_minimum_mib()->set_value(1e7); }},

@@ -182,6 +182,24 @@ TEST(MakeProfile, ExactTimesGiveTheMachineBack) {
   EXPECT_EQ(ProfileCostModel(profile).memory_capacity(), Bytes(std::int64_t{3} << 29));
 }
 
+// What is fitted to all shapes and sizes has tiles and protocols in it: the base's would count
+// twice.
+TEST(MakeProfile, TilesAndProtocolsOfTheBaseAreDroppedWhereMeasured) {
+  const HardwareProfile base = *LoadProfile("a100-80gb");
+  ASSERT_TRUE(base.has_protocols() && base.gpu().has_tiles());
+  Bench bench(0);
+  bench.AddAll();
+  const HardwareProfile profile = *MakeProfile("made", bench.result(), base);
+  EXPECT_FALSE(profile.has_protocols());
+  EXPECT_FALSE(profile.gpu().has_tiles());
+  ExpectPricesNear(ProfileCostModel(WithoutTables(profile)), 1e-4);
+  HardwareMeasurements kernels_only = bench.result();
+  kernels_only.transfers.clear();
+  const HardwareProfile kept = *MakeProfile("made", kernels_only, base);
+  EXPECT_TRUE(kept.has_protocols());
+  EXPECT_FALSE(kept.gpu().has_tiles());
+}
+
 TEST(MakeProfile, NoiseStaysNoise) {
   Bench bench(0.05);
   bench.AddAll();

@@ -105,7 +105,7 @@ double RelativeError(const ProfileCostModel& model, const MeasuredAllReduce& row
 }
 
 // 8 x A100, NCCL, vTrain look-up tables (VIA-Research/vTrain). Up to 4 MiB the measured times are
-// flat at about 95 us; then LL128 is the fastest for a while, and Simple from about 13 MiB.
+// flat at about 95 us; then LL128 is the fastest for a while, and Simple from about 15 MiB.
 TEST(MeasuredAllReduce, A100) {
   const MeasuredAllReduce rows[] = {
       {1'048'576, 19.8, true},     {4'194'304, 76.6, false},     {16'777'216, 126.3, true},

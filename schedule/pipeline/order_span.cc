@@ -33,23 +33,6 @@ absl::Status CheckTable(const Order& order, const char* field, const Table& tabl
   return absl::OkStatus();
 }
 
-absl::Status CheckTimes(const Order& order, const SlotTimes& times) {
-  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "forward", times.forward));
-  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward_data", times.backward_data));
-  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward_weight", times.backward_weight));
-  if (!times.together.empty()) {
-    OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "together", times.together));
-  }
-  if (!times.backward.empty()) {
-    OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward", times.backward));
-  }
-  if (times.communication < Picoseconds(0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("communication: negative time ", times.communication.value()));
-  }
-  return absl::OkStatus();
-}
-
 class Evaluator {
  public:
   Evaluator(const Order& order, const SlotTimes& times)
@@ -213,6 +196,23 @@ absl::Status Deadlock(const Order& order, const Wait& wait) {
 }
 
 }  // namespace
+
+absl::Status CheckTimes(const Order& order, const SlotTimes& times) {
+  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "forward", times.forward));
+  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward_data", times.backward_data));
+  OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward_weight", times.backward_weight));
+  if (!times.together.empty()) {
+    OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "together", times.together));
+  }
+  if (!times.backward.empty()) {
+    OPTIMUS_RETURN_IF_ERROR(CheckTable(order, "backward", times.backward));
+  }
+  if (times.communication < Picoseconds(0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("communication: negative time ", times.communication.value()));
+  }
+  return absl::OkStatus();
+}
 
 SlotTimes UniformTimes(const Order& order, Picoseconds forward, Picoseconds backward_data,
                        Picoseconds backward_weight, Picoseconds communication) {

@@ -30,6 +30,9 @@ struct SlotTimes {
   std::vector<std::vector<Picoseconds>> backward = {};
 };
 
+// INVALID_ARGUMENT for times of another shape than `order` or below 0. Looks at no slots.
+absl::Status CheckTimes(const Order& order, const SlotTimes& times);
+
 // The same times for every stage and chunk of `order`.
 SlotTimes UniformTimes(const Order& order, Picoseconds forward, Picoseconds backward_data,
                        Picoseconds backward_weight, Picoseconds communication);

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <vector>
 
 #include "schedule/pipeline/one_f_one_b.h"
 #include "schedule/pipeline/order_memory.h"

@@ -7,6 +7,7 @@
 // its last end: the paper's optimizer does not wait for the other stages.
 
 #include <algorithm>
+#include <cstddef>
 
 #include "schedule/pipeline/order_span.h"
 
@@ -17,9 +18,16 @@ struct PublishedRow {
   double f_ms = 0, b_ms = 0, w_ms = 0, comm_ms = 0;
   double bubble_1f1b = 0, bubble_interleaved = 0;  // 3 chunks
   double bubble_zb_h1 = 0, bubble_zb_h2 = 0, bubble_zb_2p = 0;
-  // Of the model: hidden size and attention heads (Table 3), all of sequence length 1024.
+  // Of the model (Table 3): hidden size and attention heads.
   int hidden = 0, heads = 0;
 };
+
+// M_W / M_B of a transformer layer (Table 1): 32 s b h of 34 s b h + 5 a s^2 b bytes, with
+// sequences of 1024 tokens (Table 3).
+inline double PublishedWeightShare(const PublishedRow& row) {
+  constexpr double kSequence = 1024;
+  return 32.0 * row.hidden / (34.0 * row.hidden + 5.0 * row.heads * kSequence);
+}
 
 inline constexpr PublishedRow kPublished[] = {
     // 1.5 B parameters

@@ -46,8 +46,8 @@ class CliPlanTest : public CliTest {
 
 TEST_F(CliPlanTest, HelpNamesEveryFlag) {
   const std::string help = Run("plan --help").out;
-  for (const char* flag : {"--scheduler", "--exhaustive", "--json", "--schedule", "--profile",
-                           "--no-interference", "FILE"}) {
+  for (const char* flag : {"--pipeline", "--scheduler", "--exhaustive", "--json", "--schedule",
+                           "--profile", "--no-interference", "FILE"}) {
     EXPECT_THAT(help, HasSubstr(flag));
   }
 }
@@ -65,6 +65,38 @@ TEST_F(CliPlanTest, ThePlanIsItsOwnSimulation) {
                   plan["order_effect_s"].get<double>() + plan["contention_effect_s"].get<double>() +
                   plan["interference_effect_s"].get<double>(),
               plan["simulated_iteration_time_s"].get<double>(), 1e-9);
+}
+
+// Encoders go into what bubbles another pipeline schedule leaves.
+TEST_F(CliPlanTest, AnotherPipelineScheduleThanTheExperiments) {
+  Write("o.textproto", Optimus());
+  for (const auto& [name, text] :
+       {std::pair("zb-h1", "ZB-H1"), {"zb-h2", "ZB-H2"}, {"dualpipe-v", "DualPipeV"}}) {
+    const std::string flag = absl::StrCat("--pipeline=", name, " $W/o.textproto");
+    const Json plan = RunJson("plan --json " + flag);
+    const Json simulated = RunJson("simulate --json " + flag);
+    EXPECT_EQ(plan["simulated_iteration_time_s"], simulated["iteration_time_s"]) << name;
+    EXPECT_THAT(Run("simulate " + flag).out, HasSubstr(absl::StrCat("pipeline    ", text)));
+  }
+  const Json own = RunJson("simulate --json $W/o.textproto");
+  const Json same = RunJson("simulate --pipeline=1f1b --json $W/o.textproto");
+  EXPECT_EQ(own["iteration_time_s"], same["iteration_time_s"]);
+  EXPECT_THAT(Run("simulate --pipeline=interleaved $W/o.textproto").out,
+              HasSubstr("pipeline    interleaved 1F1B, V = 2 model chunks"));
+}
+
+TEST_F(CliPlanTest, PipelineSchedulesThatCannotBe) {
+  Write("o.textproto", Optimus());
+  Write("o.schedule.pb", "");
+  for (const auto& [arguments, text] :
+       {std::pair("plan --pipeline=zbh1 $W/o.textproto", "--pipeline=zbh1: is none of gpipe|1f1b"),
+        {"plan --pipeline=dualpipe $W/o.textproto", "plan.schedule: DUALPIPE under strategy OPTI"},
+        {"simulate --pipeline=zb-h1 --profile=h100-80gb $W/o.schedule.pb",
+         "--pipeline with a schedule file, which has its order already"}}) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.exit_code, 1) << arguments;
+    EXPECT_THAT(result.err, HasSubstr(text));
+  }
 }
 
 // The plans that were run come first, by their simulated step, then the others by prediction.

@@ -30,6 +30,9 @@ std::string ModelText(const step::Step& step) {
     std::string text = absl::StrFormat("profiled stages: forward %g ms, backward %g ms",
                                        p.forward_ms(), p.backward_ms());
     if (p.weight_ms() > 0) absl::StrAppendFormat(&text, ", weight gradient %g ms", p.weight_ms());
+    if (p.together_ms() > 0) {
+      absl::StrAppendFormat(&text, ", forward and backward together %g ms", p.together_ms());
+    }
     absl::StrAppendFormat(&text, ", each transfer %g ms", p.communication_ms());
     return text;
   }
@@ -128,6 +131,24 @@ std::string PipelineText(const step::Step& step) {
       return "GPipe";
     case Plan::ONE_F_ONE_B:
       return "1F1B";
+    case Plan::ZB_H1:
+      return "ZB-H1 (zero bubble), weight gradients apart";
+    case Plan::ZB_H2:
+      return "ZB-H2 (zero bubble), weight gradients apart";
+    case Plan::ZB_1P:
+      return "ZB-1p (zero bubble), made for the stages' times in the micro-batches of 1F1B";
+    case Plan::ZB_2P:
+      return "ZB-2p (zero bubble), made for the stages' times in twice the micro-batches of 1F1B";
+    case Plan::ZB_V:
+      return "ZB-V (zero bubble), 2 model chunks placed as a V, made for the stages' times";
+    case Plan::DUALPIPE:
+      return "DualPipe, two copies of the model, one in each direction";
+    case Plan::DUALPIPE_V:
+      return "DualPipeV, 2 model chunks placed as a V";
+    case Plan::CUSTOM:
+      return absl::StrCat("custom, from ",
+                          std::filesystem::path(plan.schedule_file()).filename().string(),
+                          ", V = ", plan.model_chunks());
     case Plan::INTERLEAVED:
       text = "interleaved 1F1B";
       break;

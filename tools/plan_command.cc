@@ -21,6 +21,7 @@ namespace {
 
 absl::Status CheckFlags(const PlanFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(ParseScheduler(flags.scheduler).status());
+  OPTIMUS_RETURN_IF_ERROR(ParsePipeline(flags.pipeline).status());
   if (IsScheduleFile(flags.file)) {
     return absl::InvalidArgumentError(
         absl::StrCat(flags.file, ": is named as a schedule, which is planned already; give the ",
@@ -34,6 +35,7 @@ absl::Status CheckFlags(const PlanFlags& flags) {
 absl::StatusOr<Simulation> Prepare(const PlanFlags& flags) {
   SimulationOptions options;
   OPTIMUS_ASSIGN_OR_RETURN(options.scheduler, ParseScheduler(flags.scheduler));
+  OPTIMUS_ASSIGN_OR_RETURN(options.pipeline, ParsePipeline(flags.pipeline));
   options.exhaustive = flags.exhaustive;
   options.profile = flags.profile;
   options.must_be_optimus = true;
@@ -55,6 +57,7 @@ CLI::App* AddPlanCommand(CLI::App& app, PlanFlags& flags) {
       ->check(NotEmpty)
       ->type_name("");
   AddProfileFlag(*command, flags.profile);
+  AddPipelineFlag(*command, flags.pipeline);
   AddSchedulerFlag(*command, flags.scheduler);
   command->add_flag("--exhaustive", flags.exhaustive,
                     "Try all splits of the micro-batches instead of a local search");

@@ -13,6 +13,7 @@ struct PlanFlags {
   std::string scheduler;
   std::string schedule;
   std::string profile;
+  std::string pipeline;
   bool exhaustive = false;
   bool no_interference = false;
   bool json = false;

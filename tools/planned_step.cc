@@ -72,9 +72,10 @@ absl::Status LoadSchedule(const std::string& profile, Input& input) {
   return absl::OkStatus();
 }
 
-absl::Status LoadExperiment(const std::string& profile, Input& input) {
+absl::Status LoadExperiment(const std::string& profile,
+                            std::optional<step::Plan::PipelineSchedule> pipeline, Input& input) {
   if (!profile.empty()) OPTIMUS_RETURN_IF_ERROR(LoadFlagProfile(profile).status());
-  OPTIMUS_ASSIGN_OR_RETURN(input.experiment, step::LoadExperiment(input.path, profile));
+  OPTIMUS_ASSIGN_OR_RETURN(input.experiment, step::LoadExperiment(input.path, profile, pipeline));
   OPTIMUS_ASSIGN_OR_RETURN(input.profile, step::LoadExperimentProfile(input.experiment));
   OPTIMUS_RETURN_IF_ERROR(CheckMeasuredNodes(input.experiment, *input.profile));
   input.name = input.experiment.name().empty() ? Stem(input.path) : input.experiment.name();
@@ -135,12 +136,19 @@ absl::Status BuildStep(const step::Experiment& experiment, const PlanningOptions
 
 }  // namespace
 
-absl::StatusOr<Input> LoadInput(const std::string& path, const std::string& profile) {
+absl::StatusOr<Input> LoadInput(const std::string& path, const std::string& profile,
+                                std::optional<step::Plan::PipelineSchedule> pipeline) {
   Input input;
   input.path = path;
   input.is_schedule = IsScheduleFile(path);
-  OPTIMUS_RETURN_IF_ERROR(NameFile(
-      path, input.is_schedule ? LoadSchedule(profile, input) : LoadExperiment(profile, input)));
+  if (input.is_schedule && pipeline.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": --pipeline with a schedule file, which has its order already; give ",
+                     "the experiment that it was made from"));
+  }
+  OPTIMUS_RETURN_IF_ERROR(NameFile(path, input.is_schedule
+                                             ? LoadSchedule(profile, input)
+                                             : LoadExperiment(profile, pipeline, input)));
   return input;
 }
 

@@ -24,9 +24,12 @@ struct Input {
   std::optional<hw::HardwareProfile> profile;  // absent: a schedule, and no profile was given
   ir::Parallelism world;
 };
-// `profile`: of schedule files; of an experiment, instead of its own; may be empty. Errors name
+// `profile`: of schedule files; of an experiment, instead of its own; may be empty. `pipeline`: of
+// an experiment, instead of its plan.schedule; INVALID_ARGUMENT for a schedule file. Errors name
 // the file.
-absl::StatusOr<Input> LoadInput(const std::string& path, const std::string& profile);
+absl::StatusOr<Input> LoadInput(
+    const std::string& path, const std::string& profile,
+    std::optional<step::Plan::PipelineSchedule> pipeline = std::nullopt);
 
 struct PlannedStep {
   std::shared_ptr<const hw::ProfileCostModel> costs;  // null: a schedule without a profile

@@ -17,6 +17,11 @@ void AddSchedulerFlag(CLI::App& command, std::string& scheduler);
 // Absent for an empty text: the flag was not given.
 absl::StatusOr<std::optional<step::Optimus::Scheduler>> ParseScheduler(const std::string& text);
 
+// The pipeline schedule of an experiment, instead of its plan.schedule.
+void AddPipelineFlag(CLI::App& command, std::string& pipeline);
+// Absent for an empty text: the flag was not given.
+absl::StatusOr<std::optional<step::Plan::PipelineSchedule>> ParsePipeline(const std::string& text);
+
 // A hardware profile: of schedule files, and of experiments instead of their own. `need`: when a
 // schedule file needs it.
 void AddProfileFlag(CLI::App& command, std::string& profile,

@@ -52,6 +52,7 @@ absl::Status CheckFlags(const SimulateFlags& flags) {
         absl::StrCat("--fidelity=", flags.fidelity, ": is none of ", kFidelities));
   }
   OPTIMUS_RETURN_IF_ERROR(ParseScheduler(flags.scheduler).status());
+  OPTIMUS_RETURN_IF_ERROR(ParsePipeline(flags.pipeline).status());
   // What needs no experiment is said before the first is read.
   OPTIMUS_RETURN_IF_ERROR(CheckFileFlags(flags));
   if (!flags.out.empty()) OPTIMUS_RETURN_IF_ERROR(CheckWritableDirectory("--out", flags.out));
@@ -62,6 +63,7 @@ absl::StatusOr<std::vector<Simulation>> PrepareAll(const SimulateFlags& flags, P
   SimulationOptions options;
   OPTIMUS_ASSIGN_OR_RETURN(options.fidelity, sim::ParseFidelity(flags.fidelity));
   OPTIMUS_ASSIGN_OR_RETURN(options.scheduler, ParseScheduler(flags.scheduler));
+  OPTIMUS_ASSIGN_OR_RETURN(options.pipeline, ParsePipeline(flags.pipeline));
   options.no_interference = flags.no_interference;
   options.profile = flags.profile;
   options.require_fit = flags.require_fit;
@@ -126,6 +128,7 @@ CLI::App* AddSimulateCommand(CLI::App& app, SimulateFlags& flags) {
       ->type_name(kFidelities)
       ->capture_default_str();
   AddProfileFlag(*command, flags.profile);
+  AddPipelineFlag(*command, flags.pipeline);
   AddSchedulerFlag(*command, flags.scheduler);
   AddNoInterferenceFlag(*command, flags.no_interference);
   command->add_flag("--json", flags.json, "Print the same figures as JSON");

@@ -13,6 +13,7 @@ struct SimulateFlags {
   std::vector<std::string> files;
   std::string fidelity = "auto";
   std::string profile;
+  std::string pipeline;
   std::string trace;
   std::string out;
   std::string schedule;

@@ -79,7 +79,7 @@ absl::StatusOr<Input> LoadFile(const std::string& path, const SimulationOptions&
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": a schedule file names no hardware; give --profile=NAME (h100-80gb, ...)"));
   }
-  absl::StatusOr<Input> input = LoadInput(path, options.profile);
+  absl::StatusOr<Input> input = LoadInput(path, options.profile, options.pipeline);
   if (options.must_be_optimus) {
     OPTIMUS_RETURN_IF_ERROR(
         NameFile(path, input.ok() ? CheckIsOptimus(input->experiment) : CheckFileIsOptimus(path)));

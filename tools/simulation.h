@@ -23,6 +23,7 @@ struct SimulationOptions {
   bool must_be_optimus = false;                       // refuse every other strategy
   bool no_interference = false;
   std::string profile;  // of schedule files; of an experiment, instead of its own
+  std::optional<step::Plan::PipelineSchedule> pipeline;  // instead of plan.schedule
   bool require_fit = false;
   bool record_spans = false;
 };

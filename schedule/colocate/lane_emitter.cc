@@ -78,6 +78,8 @@ void LaneEmitter::NoteSlotEnds(Item item) {
   const ir::Operation& op = program_.operation(item);
   if (op.tag.chunk != 0 || op.tag.micro_batch < 0) return;
   if (op.stream != ir::Stream::kCompute && op.stream != ir::Stream::kTensorParallel) return;
+  // They make nothing that an encoder waits for, and may run long after the data gradients.
+  if (op.tag.phase == Phase::kWeightGradient) return;
   if (op.tag.phase == Phase::kForward) {
     Extend(forward_begins_[op.tag.micro_batch], item, /*last=*/false);
   } else {

@@ -78,7 +78,9 @@ Picoseconds GradientsReduced(const ProgramRun& run, Picoseconds last_end) {
   return end;
 }
 
-// Stage 0, chunk 0: when each micro-batch's forward starts and its backward has ended.
+// Stage 0, chunk 0, where the LLM begins in every placement: when each micro-batch's forward starts
+// and its backward has ended. Weight gradients that run apart come later, and make nothing that an
+// encoder waits for.
 void FindDependencyPoints(const ProgramRun& run, bubble::LlmTimeline& llm) {
   const auto count = static_cast<std::size_t>(run.schedule.micro_batches);
   llm.forward_needed.resize(count);
@@ -87,6 +89,7 @@ void FindDependencyPoints(const ProgramRun& run, bubble::LlmTimeline& llm) {
   for (std::size_t i = 0; i < run.program.operations.size(); ++i) {
     const ir::Operation& op = run.program.operations[i];
     if (!ir::IsForwardOrBackwardCompute(op) || op.tag.chunk != 0) continue;
+    if (op.tag.phase == Phase::kWeightGradient) continue;
     const std::int32_t micro_batch = op.tag.micro_batch;
     if (op.tag.phase != Phase::kForward) {
       llm.backward_made[micro_batch] = std::max(llm.backward_made[micro_batch], run.spans[i].end);

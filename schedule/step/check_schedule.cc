@@ -131,6 +131,20 @@ void FillScheduleDefaults(Plan& plan) {
   }
 }
 
+void UseSchedule(Plan::PipelineSchedule schedule, Plan& plan) {
+  if (plan.schedule() != schedule || schedule != Plan::INTERLEAVED) {
+    plan.clear_micro_batch_group();
+    plan.clear_warm_up();
+  }
+  plan.set_schedule(schedule);
+  plan.clear_schedule_file();
+  if (schedule != Plan::INTERLEAVED) {
+    plan.clear_model_chunks();  // the default
+  } else if (plan.model_chunks() < 2) {
+    plan.set_model_chunks(2);
+  }
+}
+
 absl::Status CheckPipelineSchedule(const Experiment& experiment) {
   const Plan& plan = experiment.plan();
   OPTIMUS_RETURN_IF_ERROR(CheckChosen("plan.schedule", plan.schedule(),

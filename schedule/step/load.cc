@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "schedule/step/check.h"
+#include "schedule/step/check_schedule.h"
 #include "schedule/step/check_strategy.h"
 #include "schedule/step/layout.h"
 #include "schedule/step/make_order.h"
@@ -69,11 +70,13 @@ absl::Status Check(Experiment& experiment) {
 
 }  // namespace
 
-absl::StatusOr<Experiment> LoadExperiment(const std::string& path, const std::string& profile) {
+absl::StatusOr<Experiment> LoadExperiment(const std::string& path, const std::string& profile,
+                                          std::optional<Plan::PipelineSchedule> schedule) {
   Experiment experiment;
   OPTIMUS_RETURN_IF_ERROR(ReadTextProto(path, experiment));
   ResolvePaths(path, experiment);
   if (!profile.empty()) experiment.mutable_hardware()->set_profile(profile);
+  if (schedule.has_value()) UseSchedule(*schedule, *experiment.mutable_plan());
   if (absl::Status status = Check(experiment); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", std::string(status.message())));
   }

@@ -44,8 +44,10 @@ struct Step {
 // Reads and checks an experiment, and fills its defaults in. Models and profiles given by a
 // relative path are looked for beside the file. Errors are one line: file, field, what is wrong,
 // hint. A `profile` that is not empty takes the place of hardware.profile: a name of the zoo, or a
-// path from the current folder.
-absl::StatusOr<Experiment> LoadExperiment(const std::string& path, const std::string& profile = "");
+// path from the current folder. A `schedule` takes the place of plan.schedule (UseSchedule).
+absl::StatusOr<Experiment> LoadExperiment(
+    const std::string& path, const std::string& profile = "",
+    std::optional<Plan::PipelineSchedule> schedule = std::nullopt);
 // The profile that hardware.profile names.
 absl::StatusOr<hw::HardwareProfile> LoadExperimentProfile(const Experiment& experiment);
 // Builds the Schedule of one step; the result passes ir::Validate. Fills defaults and checks again,

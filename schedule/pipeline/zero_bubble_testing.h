@@ -18,26 +18,17 @@ struct PublishedRow {
   double f_ms = 0, b_ms = 0, w_ms = 0, comm_ms = 0;
   double bubble_1f1b = 0, bubble_interleaved = 0;  // 3 chunks
   double bubble_zb_h1 = 0, bubble_zb_h2 = 0, bubble_zb_2p = 0;
-  // Of the model (Table 3): hidden size and attention heads.
-  int hidden = 0, heads = 0;
 };
-
-// M_W / M_B of a transformer layer (Table 1): 32 s b h of 34 s b h + 5 a s^2 b bytes, with
-// sequences of 1024 tokens (Table 3).
-inline double PublishedWeightShare(const PublishedRow& row) {
-  constexpr double kSequence = 1024;
-  return 32.0 * row.hidden / (34.0 * row.hidden + 5.0 * row.heads * kSequence);
-}
 
 inline constexpr PublishedRow kPublished[] = {
     // 1.5 B parameters
-    {8, 24, 18.522, 18.086, 9.337, 0.601, 0.2431, 0.1055, 0.1585, 0.1083, 0.0433, 2304, 24},
-    {8, 32, 18.513, 18.086, 9.331, 0.626, 0.1985, 0.0818, 0.1242, 0.0837, 0.0039, 2304, 24},
-    {8, 64, 18.546, 18.097, 9.321, 0.762, 0.1240, 0.0443, 0.0674, 0.0444, 0.0026, 2304, 24},
+    {8, 24, 18.522, 18.086, 9.337, 0.601, 0.2431, 0.1055, 0.1585, 0.1083, 0.0433},
+    {8, 32, 18.513, 18.086, 9.331, 0.626, 0.1985, 0.0818, 0.1242, 0.0837, 0.0039},
+    {8, 64, 18.546, 18.097, 9.321, 0.762, 0.1240, 0.0443, 0.0674, 0.0444, 0.0026},
     // 14.6 B parameters
-    {16, 48, 11.347, 11.248, 8.132, 0.377, 0.2552, 0.1104, 0.1397, 0.0672, 0.0066, 5120, 40},
-    {16, 64, 11.307, 11.254, 8.101, 0.379, 0.2082, 0.0852, 0.1088, 0.0516, 0.0054, 5120, 40},
-    {16, 128, 11.325, 11.308, 8.109, 0.378, 0.1251, 0.0445, 0.0576, 0.0266, 0.0028, 5120, 40},
+    {16, 48, 11.347, 11.248, 8.132, 0.377, 0.2552, 0.1104, 0.1397, 0.0672, 0.0066},
+    {16, 64, 11.307, 11.254, 8.101, 0.379, 0.2082, 0.0852, 0.1088, 0.0516, 0.0054},
+    {16, 128, 11.325, 11.308, 8.109, 0.378, 0.1251, 0.0445, 0.0576, 0.0266, 0.0028},
 };
 
 inline Picoseconds Ms(double ms) { return FromSeconds(ms * 1e-3); }

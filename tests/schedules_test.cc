@@ -109,7 +109,8 @@ TEST_P(Schedules, EncodersInTheBubblesTakeNoLongerThanPredicted) {
 
 INSTANTIATE_TEST_SUITE_P(All, Schedules,
                          ::testing::Values("GPIPE", "ONE_F_ONE_B", "INTERLEAVED model_chunks: 2",
-                                           "ZB_H1", "ZB_H2", "DUALPIPE", "DUALPIPE_V"));
+                                           "ZB_H1", "ZB_H2", "ZB_1P", "ZB_2P", "ZB_V", "DUALPIPE",
+                                           "DUALPIPE_V"));
 
 }  // namespace
 }  // namespace optimus

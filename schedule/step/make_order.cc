@@ -1,6 +1,9 @@
 #include "schedule/step/make_order.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -9,8 +12,10 @@
 #include "schedule/pipeline/gpipe.h"
 #include "schedule/pipeline/interleaved.h"
 #include "schedule/pipeline/one_f_one_b.h"
+#include "schedule/pipeline/zb_auto.h"
 #include "schedule/pipeline/zb_h1.h"
 #include "schedule/pipeline/zb_h2.h"
+#include "schedule/pipeline/zb_v.h"
 #include "schedule/step/check.h"
 #include "schedule/step/custom_order.h"
 
@@ -32,12 +37,33 @@ bool NeedsTimes(Plan::PipelineSchedule schedule) {
   return schedule == Plan::ZB_1P || schedule == Plan::ZB_2P || schedule == Plan::ZB_V;
 }
 
+// Limits are counted in micro-batches, as in the papers: where a weight gradient needs more than a
+// forward leaves, a micro-batch counts as one from the forward to the weight gradient.
 absl::StatusOr<pipeline::Order> AutomaticOrder(const Plan& plan, int micro_batches,
-                                               const OrderTimes& times) {
-  static_cast<void>(micro_batches);
-  static_cast<void>(times);
-  return absl::UnimplementedError(
-      absl::StrCat(Plan::PipelineSchedule_Name(plan.schedule()), " is not there yet"));
+                                               OrderTimes times) {
+  const int stages = plan.pipeline_parallel();
+  const pipeline::ActivationShares shares{std::min(times.weight_share, 1.0)};
+  // An optimizer waits for the gradient norm of all stages; without one every stage is for itself.
+  const pipeline::ZbObjective objective =
+      plan.no_optimizer() ? pipeline::ZbObjective::kStageSpan : pipeline::ZbObjective::kSpan;
+  const auto limit = [stages](int micro_batches_held) {
+    return std::vector<double>(stages, micro_batches_held);
+  };
+  if (plan.schedule() == Plan::ZB_V) {
+    return pipeline::ZbVAuto({.stages = stages,
+                              .micro_batches = micro_batches,
+                              .times = std::move(times.times),
+                              .memory_limit = limit(2 * stages),
+                              .shares = shares,
+                              .objective = objective});
+  }
+  const int times_1f1b = plan.schedule() == Plan::ZB_2P ? 2 : 1;
+  return pipeline::ZbAuto({.stages = stages,
+                           .micro_batches = micro_batches,
+                           .times = std::move(times.times),
+                           .memory_limit = limit(times_1f1b * stages),
+                           .shares = shares,
+                           .objective = objective});
 }
 
 // All but the automatic ones.

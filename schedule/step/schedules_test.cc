@@ -89,6 +89,9 @@ TEST(ProfiledSchedules, AsLongAsTheRecurrenceSays) {
     ExpectRecurrence(row, "INTERLEAVED model_chunks: 3", 3);
     ExpectRecurrence(row, "ZB_H1", 1);
     ExpectRecurrence(row, "ZB_H2", 1);
+    ExpectRecurrence(row, "ZB_1P", 1);
+    ExpectRecurrence(row, "ZB_2P", 1);
+    ExpectRecurrence(row, "ZB_V", 2);
     ExpectRecurrence(row, "DUALPIPE_V", 2);
     ExpectRecurrence(row, "DUALPIPE", 1);
   }
@@ -185,7 +188,8 @@ TEST(Schedules, DoTheSameWork) {
   for (const char* recompute : {"", " recompute: RECOMPUTE_FULL", " recompute: RECOMPUTE_SELECTIVE",
                                 " no_sequence_parallel: true"}) {
     const auto work = WorkOf(Build(Schedule(absl::StrCat("ONE_F_ONE_B", recompute))));
-    for (const char* schedule : {"ZB_H1", "ZB_H2", "DUALPIPE_V", "DUALPIPE no_optimizer: true"}) {
+    for (const char* schedule : {"ZB_H1", "ZB_H2", "ZB_1P", "ZB_2P", "ZB_V", "DUALPIPE_V",
+                                 "DUALPIPE no_optimizer: true"}) {
       EXPECT_EQ(WorkOf(Build(Schedule(absl::StrCat(schedule, recompute)))), work)
           << schedule << recompute;
     }
@@ -228,6 +232,10 @@ TEST(Schedules, ZeroBubbleIsFasterThanOneForwardOneBackward) {
   const Picoseconds one_f_one_b = time("ONE_F_ONE_B");
   EXPECT_LT(time("ZB_H1"), one_f_one_b);
   EXPECT_LT(time("ZB_H2"), time("ZB_H1"));
+  // Made for these times, and never worse than a handcrafted one.
+  EXPECT_LE(time("ZB_1P"), time("ZB_H1"));
+  EXPECT_LE(time("ZB_2P"), time("ZB_H2"));
+  EXPECT_LT(time("ZB_V"), one_f_one_b);
   EXPECT_LT(time("DUALPIPE_V"), one_f_one_b);
 }
 
@@ -251,7 +259,7 @@ TEST(Schedules, GradientsAreSentBeforeTheWeightGradients) {
 // The reduction of a chunk waits for its last weight gradient, and nothing of the chunk comes after
 // it.
 TEST(Schedules, GradientsAreReducedAfterTheLastWeightGradient) {
-  for (const char* schedule : {"ZB_H1", "ZB_H2", "DUALPIPE_V"}) {
+  for (const char* schedule : {"ZB_H1", "ZB_H2", "ZB_1P", "ZB_V", "DUALPIPE_V"}) {
     const Step step = Build(Schedule(absl::StrCat(schedule, " dp_communication: DP_OVERLAPPED")));
     for (const ir::Program& program : step.schedule.programs) {
       int reductions = 0;

@@ -2,8 +2,11 @@
 // gradients are those of the reference, whatever the strategy.
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 
+#include "base/testing_folder.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/numerics_testing.h"
 
@@ -59,6 +62,31 @@ TEST(Pipeline, Interleaved) { ExpectLearnsTheSame(CaseOf(2, 2, 2, kInterleaved))
 TEST(Pipeline, InterleavedDeferred) {
   ExpectLearnsTheSame(CaseOf(1, 2, 1, absl::StrCat(kInterleaved, "warm_up: DEFERRED ")));
 }
+TEST(Pipeline, RefusesWhatItCannotFollowInOneLine) {
+  const auto refusal = [](const std::string& plan, int micro_batches = 4) {
+    NumericsCase its = CaseOf(1, 2, 1, plan);
+    its.micro_batches = micro_batches;
+    const step::Experiment experiment = ExperimentOf(its);
+    const auto schedule = testing::ScheduleOf(experiment);
+    EXPECT_TRUE(schedule.ok()) << schedule.status();
+    const auto model = testing::ModelOf(experiment);
+    const absl::Status status = testing::Train(*schedule, *model, 0, 1).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    return std::string(status.message());
+  };
+  using ::testing::HasSubstr;
+  const std::string even = "layout: EQUAL_LAYERS allow_uneven: true schedule: ";
+  EXPECT_THAT(refusal(even + "ZB_H1"), HasSubstr("runs apart from the data gradients"));
+  EXPECT_THAT(refusal(even + "ZB_H1"), HasSubstr("use GPIPE, ONE_F_ONE_B or INTERLEAVED"));
+  EXPECT_THAT(refusal(even + "DUALPIPE no_optimizer: true"), HasSubstr("goes in both directions"));
+  // A V of whole backwards.
+  const TestingFolder folder;
+  const std::string csv = (folder.path() / "v.csv").string();
+  std::ofstream(csv) << "0F0,,,3F0,3B0,,,0B0\n,1F0,2F0,,,2B0,1B0,\n";
+  EXPECT_THAT(refusal(absl::StrCat(even, "CUSTOM model_chunks: 2 schedule_file: '", csv, "'"), 1),
+              HasSubstr("of a pipeline that does not go down the stages"));
+}
+
 TEST(Pipeline, OverlappedDataParallel) {
   ExpectLearnsTheSame(
       CaseOf(2, 2, 1, absl::StrCat(kInterleaved, "dp_communication: DP_OVERLAPPED ")));

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "executor/numerics/supported.h"
 #include "executor/runtime/runtime.h"
 #include "models/accounting.h"
 #include "models/layers.h"
@@ -30,6 +31,7 @@ RowRange PartOf(RowRange whole, std::int64_t index, std::int64_t count) {
 }
 
 absl::StatusOr<Anatomy> Anatomy::Of(const ir::Schedule& schedule, const NumericsModel& model) {
+  OPTIMUS_RETURN_IF_ERROR(CheckSupported(schedule));
   Anatomy anatomy;
   anatomy.schedule_ = &schedule;
   anatomy.model_ = &model;

@@ -5,10 +5,12 @@
 #include "tools/command.h"
 #include "tools/optimus_json.h"
 #include "tools/plan_command.h"
+#include "tools/published_report.h"
 #include "tools/report_json.h"
 #include "tools/reproduce_command.h"
 #include "tools/reproduction_json.h"
 #include "tools/simulate_command.h"
+#include "tools/validate_published_command.h"
 
 namespace optimus::tools {
 
@@ -20,6 +22,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   for (std::unique_ptr<Command>& command : MakeExecutorCommands()) {
     commands.push_back(std::move(command));
   }
+  commands.push_back(OneProcess(&AddValidatePublishedCommand, &RunValidatePublished));
   return commands;
 }
 
@@ -33,6 +36,7 @@ std::vector<JsonSection> JsonSections() {
       {"`optimus plan`:", PlanJsonFields()},
       {"`optimus reproduce`:", ReproduceJsonFields()}};
   for (const JsonSection& section : ExecutorJsonSections()) sections.push_back(section);
+  sections.push_back({"`optimus validate published`:", PublishedJsonFields()});
   return sections;
 }
 

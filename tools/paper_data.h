@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/csv.h"
 #include "schedule/step/experiment.pb.h"
-#include "tools/csv.h"
 
 namespace optimus::tools {
 

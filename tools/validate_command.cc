@@ -27,15 +27,6 @@ using executor::BackendKind;
 
 constexpr char kBackends[] = "cpu|emulated|cuda";
 
-// The command that both are under.
-CLI::App& Group(CLI::App& app) {
-  const auto is_it = [](const CLI::App* command) { return command->get_name() == "validate"; };
-  for (CLI::App* group : app.get_subcommands(is_it)) return *group;
-  CLI::App* group = app.add_subcommand("validate", "Compare the simulator with measurements.");
-  group->require_subcommand(1);
-  return *group;
-}
-
 void AddTolerance(CLI::App& command, double& tolerance) {
   command
       .add_option("--tolerance", tolerance,
@@ -87,8 +78,16 @@ absl::Status CheckOrder(const ValidateTimelinesFlags& flags, const ir::Timeline&
 
 }  // namespace
 
+CLI::App& ValidateGroup(CLI::App& app) {
+  const auto is_it = [](const CLI::App* command) { return command->get_name() == "validate"; };
+  for (CLI::App* group : app.get_subcommands(is_it)) return *group;
+  CLI::App* group = app.add_subcommand("validate", "Compare the simulator with measurements.");
+  group->require_subcommand(1);
+  return *group;
+}
+
 CLI::App* AddValidateRunCommand(CLI::App& app, ValidateRunFlags& flags) {
-  CLI::App* command = Group(app).add_subcommand(
+  CLI::App* command = ValidateGroup(app).add_subcommand(
       "run",
       "Profile this hardware, run every EXPERIMENT on it, simulate the same schedules with the "
       "measured profile, and compare: step, kinds of work, bubbles by cause, and the order of "
@@ -141,7 +140,7 @@ CLI::App* AddValidateRunCommand(CLI::App& app, ValidateRunFlags& flags) {
 }
 
 CLI::App* AddValidateTimelinesCommand(CLI::App& app, ValidateTimelinesFlags& flags) {
-  CLI::App* command = Group(app).add_subcommand(
+  CLI::App* command = ValidateGroup(app).add_subcommand(
       "timelines",
       "Compare a simulated timeline (optimus simulate --fidelity=gpu --timeline=...) with a "
       "measured one (optimus run --timeline=...) of the same schedule. Exits with 2 where the step "

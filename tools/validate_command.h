@@ -35,6 +35,8 @@ struct ValidateTimelinesFlags {
   bool json = false;
 };
 
+// The command that run, timelines and published are under; made at its first use.
+CLI::App& ValidateGroup(CLI::App& app);
 // Define the subcommands of `validate`; `flags` must outlive `app`.
 CLI::App* AddValidateRunCommand(CLI::App& app, ValidateRunFlags& flags);
 CLI::App* AddValidateTimelinesCommand(CLI::App& app, ValidateTimelinesFlags& flags);

@@ -1,4 +1,4 @@
-#include "tools/csv.h"
+#include "base/csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "base/testing_folder.h"
 
-namespace optimus::tools {
+namespace optimus {
 namespace {
 
 using ::testing::ElementsAre;
@@ -70,10 +70,23 @@ TEST(CsvTest, AnOptionalColumnMayBeMissing) {
   EXPECT_THAT(file->rows[0].fields, ElementsAre("1", "2"));
 }
 
+TEST(CsvTest, ATableHasTheColumnsThatItSays) {
+  const TestingFolder folder;
+  const std::string path = folder.path() / "csv_table_test.csv";
+  std::ofstream(path) << "# c\nb,\"x, y\"\n1,2\n";
+  const auto table = ReadCsvTable(path);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->header.line, 2);
+  EXPECT_THAT(table->header.fields, ElementsAre("b", "x, y"));
+  ASSERT_EQ(table->file.rows.size(), 1U);
+  EXPECT_EQ(table->file.rows[0].line, 3);
+  EXPECT_THAT(table->file.rows[0].fields, ElementsAre("1", "2"));
+}
+
 TEST(CsvTest, AMissingFileIsNamed) {
   const auto file = ReadCsv("/nowhere/x.csv", {"a"});
   EXPECT_THAT(std::string(file.status().message()), HasSubstr("/nowhere/x.csv"));
 }
 
 }  // namespace
-}  // namespace optimus::tools
+}  // namespace optimus

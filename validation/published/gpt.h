@@ -1,0 +1,42 @@
+#pragma once
+// GPT models and training jobs as Megatron-LM's papers describe them.
+
+#include <cstdint>
+#include <string>
+
+#include "models/model.pb.h"
+#include "schedule/step/experiment.pb.h"
+
+namespace optimus::validation {
+
+struct GptShape {
+  std::string name;
+  std::int64_t hidden = 0;
+  int heads = 0, layers = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t positions = 0;  // learned; 0: rotary
+  bool tied = true;            // one table for the embedding and the head
+};
+// FFN of four times the width, GELU, biases, causal attention, layer norm.
+models::ModelConfig GptModel(const GptShape& shape);
+
+// FLOPs of one iteration as Megatron-LM's papers count them: 72 B s l h^2 (1 + s/(6h) + V/(12lh)),
+// and with full recomputation 96 B s l h^2 (1 + s/(6h) + V/(16lh)) (Narayanan et al., SC 2021,
+// appendix). Attention is counted over the whole matrix, not its causal half.
+double MegatronFlops(const GptShape& shape, double batch, double sequence, bool full_recompute);
+
+struct Job {
+  const char* profile = nullptr;
+  int gpus = 0, tensor_parallel = 1, pipeline_parallel = 1;
+  int global_batch = 0, micro_batch = 1;
+  std::int64_t sequence = 0;
+};
+// 1F1B of equal layer counts, everything else as the experiment's defaults say;
+// data_parallel = gpus / (tensor_parallel * pipeline_parallel), 0 where there are too few.
+step::Experiment MegatronJob(const GptShape& shape, const Job& job);
+
+// Megatron-LM of 2021 and 2022: attention as separate GEMMs and softmax, bias, GELU, dropout and
+// residual additions as kernels of their own.
+void UseUnfusedKernels(step::Plan& plan);
+
+}  // namespace optimus::validation

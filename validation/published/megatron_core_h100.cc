@@ -1,0 +1,72 @@
+// Megatron-Core's model table on H100.
+
+#include "base/status_macros.h"
+#include "validation/published/data_set.h"
+#include "validation/published/gpt.h"
+#include "validation/published/search.h"
+
+namespace optimus::validation {
+namespace {
+
+using step::Plan;
+
+constexpr std::int64_t kSequence = 4096;
+constexpr std::int64_t kVocabulary = 131072;
+
+absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
+  const GptShape shape = {.name = "GPT-" + row.text("params_b") + "B",
+                          .hidden = row.count("hidden"),
+                          .heads = row.count("heads"),
+                          .layers = row.count("layers"),
+                          .vocabulary = kVocabulary,
+                          .positions = 0,
+                          .tied = false};
+  const Job job = {.profile = "h100-80gb-eos",
+                   .gpus = row.count("gpus"),
+                   .tensor_parallel = row.count("tp"),
+                   .pipeline_parallel = row.count("pp"),
+                   .global_batch = row.count("global_batch"),
+                   .sequence = kSequence};
+  if (shape.layers % job.pipeline_parallel != 0) {
+    return row.Error("pp", absl::StrCat("does not divide ", shape.layers, " layers"));
+  }
+  step::Experiment experiment = MegatronJob(shape, job);
+  experiment.mutable_plan()->set_dp_communication(Plan::DP_OVERLAPPED);
+  const std::vector<int> chunks = job.pipeline_parallel == 1
+                                      ? std::vector<int>{1}
+                                      : Divisors(shape.layers / job.pipeline_parallel);
+  OPTIMUS_ASSIGN_OR_RETURN(const Cut cut, FastestCut(experiment, chunks, simulator));
+  const double flops = MegatronFlops(shape, job.global_batch, kSequence, /*full_recompute=*/false);
+  RowResult result;
+  result.figures.push_back({"step", "s", "",
+                            flops / (row.number("tflops_per_gpu") * 1e12 * job.gpus),
+                            ToSeconds(cut.step)});
+  result.note = cut.Text();
+  return result;
+}
+
+}  // namespace
+
+DataSet MegatronCoreH100() {
+  return {
+      .name = "megatron_core_h100",
+      .title = "Weak scaling of Megatron-Core, H100",
+      .source = "Megatron-LM, README, table of models and achieved throughput",
+      .columns = {NumberColumn("params_b"), CountColumn("heads"), CountColumn("hidden"),
+                  CountColumn("layers"), CountColumn("tp"), CountColumn("pp"), CountColumn("gpus"),
+                  CountColumn("global_batch"), NumberColumn("tflops_per_gpu")},
+      .conditions = {"params_b", "gpus"},
+      .assumptions =
+          {"measured seconds = 72 B s l h^2 (1 + s/(6h) + V/(12lh)) / (TFLOP/s x GPUs), "
+           "Megatron-LM's own count of FLOPs; s 4096, V 131072 (published)",
+           "profile h100-80gb-eos; FlashAttention, fused kernels, sequence parallelism, no "
+           "recomputation, rotary positions, separate tables of embedding and head (the parameter "
+           "counts say so)",
+           "distributed optimizer, parameter all-gathers and gradient reduce-scatters overlapped "
+           "(published)",
+           "neither micro-batch size nor model chunks are published: of all divisors the cut that "
+           "the simulator finds fastest and that fits into memory"},
+      .evaluate = &Evaluate};
+}
+
+}  // namespace optimus::validation

@@ -1,0 +1,30 @@
+#pragma once
+// How far a list of simulated values is from the measured ones.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace optimus::validation {
+
+struct ErrorSummary {
+  int figures = 0;
+  // Of the absolute errors; absent without figures.
+  std::optional<double> mean, median, largest;
+  // The largest error with its sign: below 0 where every simulated value is too small.
+  std::optional<double> highest;
+};
+ErrorSummary Summarize(std::vector<double> errors);
+
+// One value and its measurement; only pairs of one `kind` are compared.
+struct Ranked {
+  std::string kind;
+  double measured = 0, simulated = 0;
+};
+
+// Kendall's tau-b over all pairs of one kind (M. G. Kendall, "Rank Correlation Methods", 1948):
+// (agreeing - disagreeing) / sqrt((pairs - ties in measured) * (pairs - ties in simulated)).
+// 1: the same order, -1: the reverse. Absent where no two measured, or no two simulated, differ.
+std::optional<double> KendallTauB(const std::vector<Ranked>& values);
+
+}  // namespace optimus::validation

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/files.h"
@@ -16,7 +18,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Not;
+using Json = nlohmann::json;
 
 constexpr char kInterleaved[] = "examples/03_interleaved.textproto";
 
@@ -88,6 +91,44 @@ TEST_F(CliScheduleTest, Refuses) {
   ExpectRefused("schedule export $W/e.textproto --csv=$W/e.textproto", HasSubstr("--csv"));
   EXPECT_THAT(Files(), ElementsAre("e.textproto", "fsdp.textproto"));
   EXPECT_EQ(*ReadFile(absl::StrCat(Work(), "/e.textproto")), kGpt);
+}
+
+// What was written runs as the schedule that it came from, and is not replaced by its own export.
+TEST_F(CliScheduleTest, CustomScheduleRunsTheFile) {
+  Write("plain.textproto", kGpt);
+  Write("custom.textproto",
+        absl::StrReplaceAll(
+            kGpt, {{"schedule: ONE_F_ONE_B", "schedule: CUSTOM schedule_file: \"o.csv\""}}));
+  EXPECT_EQ(Run("schedule export $W/plain.textproto --csv=$W/o.csv").exit_code, 0);
+  const Result custom = Run("simulate --json $W/custom.textproto");
+  ASSERT_EQ(custom.exit_code, 0) << custom.err;
+  const auto plain = Json::parse(Run("simulate --json $W/plain.textproto").out);
+  EXPECT_EQ(Json::parse(custom.out)["iteration_time_s"], plain["iteration_time_s"]);
+  EXPECT_EQ(Run("schedule export $W/custom.textproto --csv=-").out,
+            *ReadFile(absl::StrCat(Work(), "/o.csv")));
+  ExpectRefused("schedule export $W/custom.textproto --csv=$W/o.csv",
+                HasSubstr("plan.schedule_file"));
+  // Communication of PyTorch's own dumps changes nothing, and the report says that it is not used.
+  EXPECT_THAT(plain["notes"].dump(), Not(HasSubstr("communication is left out")));
+  std::string comms = *ReadFile(absl::StrCat(Work(), "/o.csv"));
+  Write("o.csv", absl::StrReplaceAll(comms, {{"0F1,", "0SEND_F0,0F1,"}, {"1B0", "1B0,1SEND_B0"}}));
+  const auto left_out = Json::parse(Run("simulate --json $W/custom.textproto").out);
+  EXPECT_EQ(left_out["iteration_time_s"], plain["iteration_time_s"]);
+  EXPECT_THAT(left_out["notes"].dump(),
+              HasSubstr("communication is left out (1 SEND_B, 1 SEND_F)"));
+  Write("o.csv", "0F0,0F1,0B0,0B1\n1F0,1X0\n");
+  ExpectRefused("simulate $W/custom.textproto",
+                AllOf(HasSubstr("custom.textproto: plan.schedule_file: "),
+                      HasSubstr("o.csv: rank 1 (line 2), cell 2 \"1X0\"")));
+}
+
+TEST_F(CliScheduleTest, DualPipeHasNoSuchFile) {
+  Write("d.textproto",
+        "profiled { forward_ms: 1 backward_ms: 1 weight_ms: 1 } hardware { profile: \"h100-80gb\" "
+        "gpus: 4 } batch { global_batch: 8 micro_batch: 1 } plan { data_parallel: 1 "
+        "pipeline_parallel: 4 tensor_parallel: 1 schedule: DUALPIPE no_optimizer: true }");
+  ExpectRefused("schedule export $W/d.textproto --csv=-",
+                AllOf(HasSubstr("d.textproto: "), HasSubstr("DualPipeV")));
 }
 
 TEST_F(CliScheduleTest, SaysWhenStandardOutputIsFull) {

@@ -26,6 +26,9 @@ std::vector<NamedFile> InputFiles(const std::string& path, const step::Experimen
   for (const step::Encoder& encoder : experiment.encoders()) {
     Add("encoder's model", encoder.model(), "models", inputs);
   }
+  if (!experiment.plan().schedule_file().empty()) {
+    inputs.push_back({"plan.schedule_file", experiment.plan().schedule_file()});
+  }
   return inputs;
 }
 

@@ -1,10 +1,12 @@
 #include "schedule/step/custom_order.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "schedule/pipeline/compute_schedule_csv.h"
@@ -37,15 +39,20 @@ bool RunsWeightsApart(const pipeline::Order& order) {
   });
 }
 
-}  // namespace
-
-absl::StatusOr<pipeline::Order> ReadCustomOrder(const Experiment& experiment) {
-  const Plan& plan = experiment.plan();
+absl::StatusOr<pipeline::ComputeSchedule> ReadSchedule(const Plan& plan) {
   const absl::StatusOr<std::string> text = ReadFile(plan.schedule_file());
   if (!text.ok()) return InField("", text.status());
   absl::StatusOr<pipeline::ComputeSchedule> read = pipeline::ReadComputeSchedule(*text);
   if (!read.ok()) return InField(plan.schedule_file() + ": ", read.status());
-  const pipeline::Order& order = read->order;
+  return read;
+}
+
+}  // namespace
+
+absl::StatusOr<pipeline::Order> ReadCustomOrder(const Experiment& experiment) {
+  const Plan& plan = experiment.plan();
+  OPTIMUS_ASSIGN_OR_RETURN(pipeline::ComputeSchedule read, ReadSchedule(plan));
+  const pipeline::Order& order = read.order;
   OPTIMUS_RETURN_IF_ERROR(
       CheckCount(plan, "plan.pipeline_parallel", plan.pipeline_parallel(), "stages", order.stages));
   OPTIMUS_RETURN_IF_ERROR(CheckCount(plan, "plan.model_chunks", plan.model_chunks(),
@@ -58,7 +65,19 @@ absl::StatusOr<pipeline::Order> ReadCustomOrder(const Experiment& experiment) {
                absl::StrCat("is 0, but ", plan.schedule_file(), " runs weight gradients apart"),
                "give their time, and in backward_ms that of the data gradients alone");
   }
-  return std::move(read->order);
+  return std::move(read.order);
+}
+
+absl::StatusOr<std::string> CommunicationLeftOut(const Plan& plan) {
+  OPTIMUS_ASSIGN_OR_RETURN(const pipeline::ComputeSchedule read, ReadSchedule(plan));
+  if (read.left_out.empty()) return "";
+  const std::string actions = absl::StrJoin(
+      read.left_out, ", ", [](std::string* out, const std::pair<std::string, std::int64_t>& left) {
+        absl::StrAppend(out, left.second, " ", left.first);
+      });
+  return absl::StrCat("schedule file: its communication is left out (", actions,
+                      "); messages follow from the order, data-parallel communication from the "
+                      "plan");
 }
 
 }  // namespace optimus::step

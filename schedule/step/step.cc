@@ -11,6 +11,7 @@
 #include "schedule/ir/critical_path.h"
 #include "schedule/step/alpa.h"
 #include "schedule/step/check.h"
+#include "schedule/step/custom_order.h"
 #include "schedule/step/flops.h"
 #include "schedule/step/fsdp.h"
 #include "schedule/step/layout.h"
@@ -244,6 +245,10 @@ absl::StatusOr<Step> BuildStep(const Experiment& experiment, const hw::ProfileCo
   step.schedule = EmptySchedule(step.experiment, costs);
   OPTIMUS_RETURN_IF_ERROR(step.experiment.has_profiled() ? BuildFromProfile(costs, step)
                                                          : BuildFromModels(costs, step));
+  if (step.experiment.plan().schedule() == Plan::CUSTOM) {
+    OPTIMUS_ASSIGN_OR_RETURN(std::string note, CommunicationLeftOut(step.experiment.plan()));
+    if (!note.empty()) step.notes.push_back(std::move(note));
+  }
   step.hardware_flops = HardwareFlops(step.schedule);
   return step;
 }

@@ -17,8 +17,10 @@
 #include "schedule/pipeline/one_f_one_b.h"
 #include "schedule/pipeline/order_span.h"
 #include "schedule/pipeline/validate_order.h"
+#include "schedule/pipeline/zb_auto.h"
 #include "schedule/pipeline/zb_h1.h"
 #include "schedule/pipeline/zb_h2.h"
+#include "schedule/pipeline/zb_v.h"
 
 namespace optimus::pipeline {
 namespace {
@@ -111,6 +113,13 @@ std::vector<Order> AllKinds() {
     }
     orders.push_back(*ZbH1(p, 2 * p));
     orders.push_back(*ZbH2(p, 2 * p));
+    orders.push_back(*ZbV(p, 2 * p));
+    SlotTimes times = UniformTimes(*ZbH2(p, 2 * p), Picoseconds(5), Picoseconds(6), Picoseconds(3),
+                                   Picoseconds(1));
+    orders.push_back(*ZbAuto({.stages = p,
+                              .micro_batches = 2 * p,
+                              .times = std::move(times),
+                              .memory_limit = std::vector<double>(p, p)}));
   }
   return orders;
 }

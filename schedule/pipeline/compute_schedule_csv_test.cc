@@ -114,12 +114,13 @@ std::vector<Order> AllKinds() {
     orders.push_back(*ZbH1(p, 2 * p));
     orders.push_back(*ZbH2(p, 2 * p));
     orders.push_back(*ZbV(p, 2 * p));
-    SlotTimes times = UniformTimes(*ZbH2(p, 2 * p), Picoseconds(5), Picoseconds(6), Picoseconds(3),
-                                   Picoseconds(1));
-    orders.push_back(*ZbAuto({.stages = p,
-                              .micro_batches = 2 * p,
-                              .times = std::move(times),
-                              .memory_limit = std::vector<double>(p, p)}));
+    ZbAutoOptions by_times;
+    by_times.stages = p;
+    by_times.micro_batches = 2 * p;
+    by_times.times = UniformTimes(*ZbH1(p, 2 * p), Picoseconds(5), Picoseconds(6), Picoseconds(3),
+                                  Picoseconds(1));
+    by_times.memory_limit.assign(p, p);
+    orders.push_back(*ZbAuto(by_times));
   }
   return orders;
 }

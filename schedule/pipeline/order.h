@@ -32,7 +32,7 @@ struct Slot {
 struct Order {
   std::int32_t stages = 0;
   std::int32_t chunks = 1;
-  std::int32_t micro_batches = 0;  // kBidirectional: of both directions together
+  std::int32_t micro_batches = 0;        // kBidirectional: of both directions together
   std::vector<std::vector<Slot>> slots;  // by stage
   Placement placement = Placement::kLoop;
 };

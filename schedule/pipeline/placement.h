@@ -8,13 +8,11 @@ namespace optimus::pipeline {
 
 // With p stages and V chunks on each of them:
 enum class Placement : std::uint8_t {
-  // Chunk c of stage s is virtual stage c p + s (interleaved 1F1B; one chunk: every plain
-  // pipeline).
+  // Chunk c of stage s is virtual stage c p + s (interleaved 1F1B; one chunk: plain pipelines).
   kLoop,
   // Down the stages and back: even chunks c are virtual stage c p + s, odd ones c p + p - 1 - s.
-  // With
-  // two chunks stage s holds virtual stages s and 2p - 1 - s (ZB-V, Qi et al., arXiv 2405.15362;
-  // DualPipeV).
+  // With two chunks stage s holds virtual stages s and 2p - 1 - s (ZB-V, Qi et al., arXiv
+  // 2405.15362; DualPipeV).
   kV,
   // Two copies of the model, one in each direction: chunk 0 of stage s is virtual stage s, chunk 1
   // is virtual stage p - 1 - s; each micro-batch passes one of them (DualPipe, DeepSeek-V3,

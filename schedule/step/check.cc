@@ -210,7 +210,13 @@ absl::Status CheckModels(const Experiment& experiment) {
         CheckMilliseconds("profiled.weight_ms", times.weight_ms(), /*zero_allowed=*/true));
     OPTIMUS_RETURN_IF_ERROR(CheckMilliseconds("profiled.communication_ms", times.communication_ms(),
                                               /*zero_allowed=*/true));
-    return CheckMilliseconds("profiled.together_ms", times.together_ms(), /*zero_allowed=*/true);
+    OPTIMUS_RETURN_IF_ERROR(
+        CheckMilliseconds("profiled.together_ms", times.together_ms(), /*zero_allowed=*/true));
+    if (times.has_weight_share() && !(times.weight_share() >= 0 && times.weight_share() <= 1)) {
+      return Bad("profiled.weight_share", absl::StrCat("is ", times.weight_share()),
+                 "it is a share of a micro-batch's activations, from 0 to 1");
+    }
+    return absl::OkStatus();
   }
   if (!HasLlm(experiment)) {
     return Bad("llm", "is missing",

@@ -80,6 +80,10 @@ absl::Status CheckProfiledTimes(const Experiment& experiment) {
                "remove it: only DUALPIPE, DUALPIPE_V and CUSTOM run a forward and a backward "
                "together");
   }
+  if (!HasMemoryLimit(plan.schedule()) && times.has_weight_share()) {
+    return Bad("profiled.weight_share", absl::StrCat("is set with ", NameOf(plan)),
+               "remove it: only the orders of ZB_1P, ZB_2P and ZB_V depend on it");
+  }
   return absl::OkStatus();
 }
 
@@ -118,6 +122,10 @@ bool SplitsBackward(Plan::PipelineSchedule schedule) {
 
 bool SharesStage(Plan::PipelineSchedule schedule) {
   return schedule == Plan::DUALPIPE || schedule == Plan::DUALPIPE_V || schedule == Plan::CUSTOM;
+}
+
+bool HasMemoryLimit(Plan::PipelineSchedule schedule) {
+  return schedule == Plan::ZB_1P || schedule == Plan::ZB_2P || schedule == Plan::ZB_V;
 }
 
 int VirtualStages(const Plan& plan) {

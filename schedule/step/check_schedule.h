@@ -10,6 +10,8 @@ namespace optimus::step {
 bool SplitsBackward(Plan::PipelineSchedule schedule);
 // A forward and a backward may share the stage.
 bool SharesStage(Plan::PipelineSchedule schedule);
+// The order is made from the stages' times and a memory limit.
+bool HasMemoryLimit(Plan::PipelineSchedule schedule);
 
 // Parts that the model is cut into: pipeline_parallel * model_chunks. Under DUALPIPE the two chunks
 // of a stage belong to two copies, so pipeline_parallel.
@@ -24,9 +26,9 @@ void UseSchedule(Plan::PipelineSchedule schedule, Plan& plan);
 
 // INVALID_ARGUMENT "plan.FIELD: ..." for a schedule that is missing or unknown, a number of model
 // chunks that it does not have, fields of other schedules (micro_batch_group, warm_up,
-// schedule_file, profiled.together_ms), profiled stages without the weight gradient's own time
-// where it runs apart. UNIMPLEMENTED for the two copies of DUALPIPE with an optimizer step or under
-// strategy OPTIMUS. Counts of micro-batches are MakeOrder's to check.
+// schedule_file, profiled.together_ms, profiled.weight_share), profiled stages without the weight
+// gradient's own time where it runs apart. UNIMPLEMENTED for the two copies of DUALPIPE with an
+// optimizer step or under strategy OPTIMUS. Counts of micro-batches are MakeOrder's to check.
 absl::Status CheckPipelineSchedule(const Experiment& experiment);
 
 }  // namespace optimus::step

@@ -17,6 +17,7 @@
 #include "schedule/pipeline/zb_h2.h"
 #include "schedule/pipeline/zb_v.h"
 #include "schedule/step/check.h"
+#include "schedule/step/check_schedule.h"
 #include "schedule/step/custom_order.h"
 
 namespace optimus::step {
@@ -31,10 +32,6 @@ absl::Status InField(const absl::Status& status) {
   if (message.rfind("micro-batches: ", 0) == 0) prefix = "batch.global_batch: ";
   if (message.rfind("pipeline stages: ", 0) == 0) prefix = "plan.pipeline_parallel: ";
   return absl::Status(status.code(), prefix + message);
-}
-
-bool NeedsTimes(Plan::PipelineSchedule schedule) {
-  return schedule == Plan::ZB_1P || schedule == Plan::ZB_2P || schedule == Plan::ZB_V;
 }
 
 // Limits are counted in micro-batches, as in the papers: where a weight gradient needs more than a
@@ -99,7 +96,7 @@ absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline
   const Plan& plan = experiment.plan();
   if (plan.schedule() == Plan::CUSTOM) return ReadCustomOrder(experiment);
   const int micro_batches = MicroBatches(experiment);
-  absl::StatusOr<pipeline::Order> order = NeedsTimes(plan.schedule())
+  absl::StatusOr<pipeline::Order> order = HasMemoryLimit(plan.schedule())
                                               ? AutomaticOrder(plan, micro_batches, times())
                                               : FixedOrder(plan, micro_batches, warm_up);
   if (order.ok()) return order;
@@ -108,7 +105,7 @@ absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline
 
 absl::Status CheckOrder(const Experiment& experiment) {
   // The automatic ones take any number of micro-batches.
-  if (NeedsTimes(experiment.plan().schedule())) return absl::OkStatus();
+  if (HasMemoryLimit(experiment.plan().schedule())) return absl::OkStatus();
   return MakeOrder(experiment, pipeline::WarmUp::kMegatron, [] { return OrderTimes(); }).status();
 }
 

@@ -46,6 +46,12 @@ Experiment Profiled(const Row& row, const std::string& plan, double together_ms 
       row.stages, " schedule: ", plan, " }"));
 }
 
+Experiment WithWeightShare(const Row& row, const std::string& plan, double share) {
+  Experiment experiment = Profiled(row, plan);
+  experiment.mutable_profiled()->set_weight_share(share);
+  return experiment;
+}
+
 Picoseconds Ms(double ms) { return FromSeconds(ms * 1e-3); }
 
 // What the plain recurrence says of the step's order; `parts` as in BlocksOf.
@@ -157,6 +163,10 @@ TEST(ProfiledSchedules, RefuseWhatTheyDoNotAllow) {
   EXPECT_THAT(refused(row, "CUSTOM"), HasSubstr("plan.schedule_file: is missing"));
   EXPECT_THAT(refused({8, 20, 1, 1, 0, 0}, "ZB_H1"), HasSubstr("profiled.weight_ms: is 0 with"));
   EXPECT_THAT(Refusal(Profiled(row, "ZB_H1", 2)), HasSubstr("profiled.together_ms: is set with"));
+  EXPECT_THAT(Refusal(WithWeightShare(row, "ZB_H1", 0.5)),
+              HasSubstr("profiled.weight_share: is set with ZB_H1"));
+  EXPECT_THAT(Refusal(WithWeightShare(row, "ZB_2P", 1.5)),
+              HasSubstr("profiled.weight_share: is 1.5; it is a share"));
 }
 
 // Models.

@@ -223,7 +223,7 @@ absl::Status BuildFromProfile(const hw::ProfileCostModel& costs, Step& step) {
   OPTIMUS_ASSIGN_OR_RETURN(
       step.order,
       LowerWithWarmUp(costs, placing, VirtualStagesOf(times, placing, blocks, step.schedule),
-                      /*weight_share=*/1, step));
+                      times.has_weight_share() ? times.weight_share() : 1, step));
   step.memory.resize(plan.pipeline_parallel());
   DescribeContents(
       placing, [](int v) { return absl::StrCat("profiled ", v); }, step);

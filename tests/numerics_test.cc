@@ -63,8 +63,8 @@ TEST(Pipeline, InterleavedDeferred) {
   ExpectLearnsTheSame(CaseOf(1, 2, 1, absl::StrCat(kInterleaved, "warm_up: DEFERRED ")));
 }
 TEST(Pipeline, RefusesWhatItCannotFollowInOneLine) {
-  const auto refusal = [](const std::string& plan, int micro_batches = 4) {
-    NumericsCase its = CaseOf(1, 2, 1, plan);
+  const auto refusal = [](const std::string& plan, int micro_batches = 4, int data_parallel = 1) {
+    NumericsCase its = CaseOf(data_parallel, 2, 1, plan);
     its.micro_batches = micro_batches;
     const step::Experiment experiment = ExperimentOf(its);
     const auto schedule = testing::ScheduleOf(experiment);
@@ -79,6 +79,10 @@ TEST(Pipeline, RefusesWhatItCannotFollowInOneLine) {
   EXPECT_THAT(refusal(even + "ZB_H1"), HasSubstr("runs apart from the data gradients"));
   EXPECT_THAT(refusal(even + "ZB_H1"), HasSubstr("use GPIPE, ONE_F_ONE_B or INTERLEAVED"));
   EXPECT_THAT(refusal(even + "DUALPIPE no_optimizer: true"), HasSubstr("goes in both directions"));
+  EXPECT_THAT(refusal(absl::StrCat(even, "ONE_F_ONE_B dp_communication: DP_OVERLAPPED ",
+                                   "dp_bucket_parameters: 1"),
+                      4, /*data_parallel=*/2),
+              HasSubstr("remove plan.dp_bucket_parameters"));
   // A V of whole backwards.
   const TestingFolder folder;
   const std::string csv = (folder.path() / "v.csv").string();

@@ -211,10 +211,10 @@ std::string OptimizerText(const Plan& plan) {
                          ? "replicated: gradient all-reduce"
                          : "distributed: parameter all-gather, gradient reduce-scatter";
   if (plan.data_parallel() == 1) return "one replica: no data-parallel communication";
-  absl::StrAppend(&text, plan.dp_communication() == Plan::DP_OVERLAPPED
-                             ? ", overlapped per model chunk"
-                             : ", exposed");
-  return text;
+  if (plan.dp_communication() != Plan::DP_OVERLAPPED) return absl::StrCat(text, ", exposed");
+  if (plan.dp_bucket_parameters() == 0) return absl::StrCat(text, ", overlapped per model chunk");
+  return absl::StrCat(text, ", overlapped in buckets of ", plan.dp_bucket_parameters(),
+                      " parameters of a GPU or more");
 }
 
 }  // namespace

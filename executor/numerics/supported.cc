@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -50,6 +52,22 @@ std::int16_t LastChunk(const ir::Program& program) {
 
 // Forward messages go to the next stage, from the last one to the first; the last chunk of the last
 // stage ends the model.
+// Which parameters are in a bucket is not said by its collective.
+absl::Status CheckNoBuckets(const ir::Schedule& schedule, const ir::Program& program) {
+  std::set<std::pair<Phase, std::int16_t>> seen;  // by chunk
+  for (std::uint32_t id = 0; id < program.operations.size(); ++id) {
+    const ir::Operation& op = program.operations[id];
+    if (op.stream != ir::Stream::kDataParallel || op.tag.module >= 0 || op.tag.chunk < 0) continue;
+    if (seen.emplace(op.tag.phase, op.tag.chunk).second) continue;
+    return absl::UnimplementedError(
+        absl::StrCat("numerics: stage ", program.stage, ", operation ", id, " (",
+                     ir::Describe(schedule, program, id),
+                     ") is one of several buckets of a chunk, which real data cannot follow yet; "
+                     "remove plan.dp_bucket_parameters, or run without --numerics"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLoop(const ir::Schedule& schedule, const ir::Program& program) {
   const bool last_stage = program.stage == schedule.world.pp - 1;
   const std::int16_t last_chunk = LastChunk(program);
@@ -79,6 +97,7 @@ absl::Status CheckSupported(const ir::Schedule& schedule) {
                                       ") runs apart from the data gradients of its layer"));
     }
     OPTIMUS_RETURN_IF_ERROR(CheckLoop(schedule, program));
+    OPTIMUS_RETURN_IF_ERROR(CheckNoBuckets(schedule, program));
   }
   return absl::OkStatus();
 }

@@ -289,6 +289,13 @@ absl::Status CheckPlan(const Experiment& experiment) {
       CheckKnown("plan.dp_communication", plan.dp_communication(),
                  Plan::DataParallelCommunication_IsValid(plan.dp_communication()),
                  "DP_EXPOSED or DP_OVERLAPPED"));
+  if (plan.dp_bucket_parameters() < 0) {
+    return CheckNotNegative("plan.dp_bucket_parameters", plan.dp_bucket_parameters());
+  }
+  if (plan.dp_bucket_parameters() > 0 && plan.dp_communication() != Plan::DP_OVERLAPPED) {
+    return Bad("plan.dp_bucket_parameters", "is set without DP_OVERLAPPED",
+               "remove it, or set dp_communication: DP_OVERLAPPED");
+  }
   if (experiment.has_profiled() && !plan.no_optimizer()) {
     return Bad("plan.no_optimizer", "is false for profiled stages",
                "set it: stages without a model have no parameters to update");

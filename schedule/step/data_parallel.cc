@@ -1,6 +1,5 @@
 #include "schedule/step/data_parallel.h"
 
-#include <numeric>
 #include <utility>
 
 #include "schedule/step/precision.h"
@@ -50,32 +49,58 @@ Kernel OptimizerKernel(const hw::ProfileCostModel& costs, Bytes traffic) {
 }
 
 DataParallelWriter::DataParallelWriter(const Plan& plan, const hw::ProfileCostModel& costs,
-                                       std::vector<std::int64_t> trained, ProgramBuilder& program,
-                                       ir::Schedule& schedule)
-    : plan_(plan),
-      costs_(costs),
-      trained_(std::move(trained)),
-      program_(program),
-      schedule_(schedule),
-      gathers_(trained_.size(), -1),
-      backwards_left_(trained_.size(), 0) {}
+                                       const std::vector<const VirtualStage*>& chunks,
+                                       ProgramBuilder& program, ir::Schedule& schedule)
+    : plan_(plan), costs_(costs), program_(program), schedule_(schedule) {
+  for (const VirtualStage* work : chunks) {
+    Chunk& chunk = chunks_.emplace_back();
+    chunk.work = work;
+    chunk.parts.push_back({.parameters = work->trained_parameters});
+  }
+}
 
 std::int64_t DataParallelWriter::Total() const {
-  return std::accumulate(trained_.begin(), trained_.end(), std::int64_t{0});
+  std::int64_t sum = 0;
+  for (const Chunk& chunk : chunks_) sum += chunk.work->trained_parameters;
+  return sum;
+}
+
+void DataParallelWriter::CutIntoBuckets(Chunk& chunk) const {
+  const std::vector<Bucket> buckets = BucketsOf(*chunk.work, plan_.dp_bucket_parameters());
+  chunk.parts.clear();
+  for (const Bucket& bucket : buckets) chunk.parts.push_back({.parameters = bucket.parameters});
+  chunk.part_of_forward = BucketOfPieces(*chunk.work, buckets, chunk.work->forward);
+  const std::vector<Piece>& pieces = chunk.work->PiecesOf(chunk.completing);
+  const std::vector<int> part_of = BucketOfPieces(*chunk.work, buckets, pieces);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (part_of[i] < 0 || pieces[i].block->output < 0) continue;
+    chunk.parts[part_of[i]].last_piece = static_cast<std::int64_t>(i);
+  }
 }
 
 void DataParallelWriter::Begin(const std::vector<pipeline::Slot>& slots) {
   for (const pipeline::Slot& slot : slots) {
-    if (MakesWeightGradients(slot)) ++backwards_left_[slot.chunk];
+    if (!MakesWeightGradients(slot)) continue;
+    ++chunks_[slot.chunk].backwards_left;
+    chunks_[slot.chunk].completing = slot.kind;
+  }
+  if (bucketed()) {
+    for (Chunk& chunk : chunks_) CutIntoBuckets(chunk);
   }
   if (!has_collectives() || plan_.no_distributed_optimizer()) return;
   if (!overlapped()) {
-    gathers_.assign(gathers_.size(), AppendGather(Total(), -1));
+    exposed_gather_ = AppendGather(Total(), -1);
     return;
   }
+  std::vector<bool> seen(chunks_.size(), false);
   for (const pipeline::Slot& slot : slots) {
-    if (gathers_[slot.chunk] >= 0) continue;
-    gathers_[slot.chunk] = AppendGather(trained_[slot.chunk], slot.chunk);
+    if (seen[slot.chunk]) continue;
+    seen[slot.chunk] = true;
+    // Buckets come in the order of the backward.
+    std::vector<Part>& parts = chunks_[slot.chunk].parts;
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+      part->gather = AppendGather(part->parameters, slot.chunk);
+    }
   }
 }
 
@@ -86,16 +111,34 @@ std::int64_t DataParallelWriter::AppendGather(std::int64_t parameters, int chunk
   return AppendCollective(work, DataParallelGroup(), SyncTag(Phase::kParameterSync, chunk), -1);
 }
 
-std::int64_t DataParallelWriter::GatherFor(const pipeline::Slot& slot) {
-  const std::int64_t gather = std::exchange(gathers_[slot.chunk], -1);
+std::int64_t DataParallelWriter::GatherFor(const pipeline::Slot& slot, std::size_t piece) {
   // One gather for all chunks needs waiting for only once.
-  if (!overlapped()) gathers_.assign(gathers_.size(), -1);
-  return gather;
+  if (exposed_gather_ >= 0) return std::exchange(exposed_gather_, -1);
+  Chunk& chunk = chunks_[slot.chunk];
+  if (!bucketed()) return std::exchange(chunk.parts.front().gather, -1);
+  if (slot.kind != pipeline::SlotKind::kForward) return -1;
+  const int part = chunk.part_of_forward[piece];
+  return part < 0 ? -1 : std::exchange(chunk.parts[part].gather, -1);
+}
+
+void DataParallelWriter::AfterPiece(const pipeline::Slot& slot, std::size_t piece) {
+  if (!bucketed() || !has_collectives() || !MakesWeightGradients(slot)) return;
+  Chunk& chunk = chunks_[slot.chunk];
+  if (chunk.backwards_left > 1) return;
+  for (Part& part : chunk.parts) {
+    if (part.last_piece == static_cast<std::int64_t>(piece)) Reduce(part, slot.chunk);
+  }
 }
 
 void DataParallelWriter::AfterSlot(const pipeline::Slot& slot) {
-  if (!MakesWeightGradients(slot) || --backwards_left_[slot.chunk] > 0) return;
-  if (has_collectives() && overlapped()) AppendReduce(trained_[slot.chunk], slot.chunk);
+  if (!MakesWeightGradients(slot) || --chunks_[slot.chunk].backwards_left > 0) return;
+  if (!has_collectives() || !overlapped()) return;
+  for (Part& part : chunks_[slot.chunk].parts) Reduce(part, slot.chunk);
+}
+
+void DataParallelWriter::Reduce(Part& part, int chunk) {
+  if (std::exchange(part.reduced, true)) return;
+  AppendReduce(part.parameters, chunk);
 }
 
 void DataParallelWriter::AppendReduce(std::int64_t parameters, int chunk) {

@@ -8,37 +8,63 @@
 #include "hw_profiles/profile.h"
 #include "schedule/ir/schedule.h"
 #include "schedule/pipeline/order.h"
+#include "schedule/step/buckets.h"
 #include "schedule/step/experiment.pb.h"
 #include "schedule/step/program_builder.h"
+#include "schedule/step/virtual_stages.h"
 
 namespace optimus::step {
 
-// One stage's share of the step's begin and end. `trained` is the number of trained parameters on
-// one GPU, by model chunk: frozen ones are neither gathered nor reduced.
+// One stage's share of the step's begin and end. Frozen parameters are neither gathered nor
+// reduced.
 //
 // DP_EXPOSED: one all-gather before the first compute, one reduce-scatter after the last backward.
 // DP_OVERLAPPED: one of each per model chunk, gathers in the order of first use, a reduce-scatter
 // as soon as the chunk's last backward has computed its weight gradients.
+// DP_OVERLAPPED with dp_bucket_parameters: one of each per bucket of layers. The first forward of a
+// chunk waits for a bucket where it comes to it; the last backward reduces one as soon as all its
+// weight gradients are there.
 class DataParallelWriter {
  public:
+  // `chunks`: the virtual stages that the stage holds, by model chunk; they must outlive it.
   DataParallelWriter(const Plan& plan, const hw::ProfileCostModel& costs,
-                     std::vector<std::int64_t> trained, ProgramBuilder& program,
+                     const std::vector<const VirtualStage*>& chunks, ProgramBuilder& program,
                      ir::Schedule& schedule);
 
   // Before the stage's first slot.
   void Begin(const std::vector<pipeline::Slot>& slots);
-  // The all-gather that this slot's first compute operation must wait for, or -1. Says so once.
-  std::int64_t GatherFor(const pipeline::Slot& slot);
-  // After every slot.
+  // The all-gather that the next compute operation must wait for before piece `piece` of the slot,
+  // or -1. Says so once.
+  std::int64_t GatherFor(const pipeline::Slot& slot, std::size_t piece);
+  // After every piece that has work, and after every slot.
+  void AfterPiece(const pipeline::Slot& slot, std::size_t piece);
   void AfterSlot(const pipeline::Slot& slot);
   // After the last slot: what is left of the reduce-scatters, gradient norm, optimizer.
   void End();
 
  private:
+  // A gather and a reduction.
+  struct Part {
+    std::int64_t parameters = 0;
+    std::int64_t gather = -1;      // -1: none, or already waited for
+    std::int64_t last_piece = -1;  // of the slot that completes its gradients; -1: has none there
+    bool reduced = false;
+  };
+  struct Chunk {
+    const VirtualStage* work = nullptr;
+    int backwards_left = 0;  // slots that complete weight gradients
+    pipeline::SlotKind completing = pipeline::SlotKind::kBackward;  // the last of them
+    std::vector<Part> parts;
+    std::vector<int> part_of_forward;  // by piece; empty where the chunk is not in buckets
+  };
+
   bool has_collectives() const { return plan_.data_parallel() > 1 && !plan_.no_optimizer(); }
   bool overlapped() const { return plan_.dp_communication() == Plan::DP_OVERLAPPED; }
+  bool bucketed() const { return overlapped() && plan_.dp_bucket_parameters() > 0; }
   std::int64_t Total() const;
+  void CutIntoBuckets(Chunk& chunk) const;
   std::int64_t AppendGather(std::int64_t parameters, int chunk);
+  void Reduce(Part& part, int chunk);
   void AppendReduce(std::int64_t parameters, int chunk);
   std::uint32_t AppendCollective(const CollectiveWork& work, const ir::Group& group, ir::Tag tag,
                                  std::int64_t dependency);
@@ -46,11 +72,10 @@ class DataParallelWriter {
 
   const Plan& plan_;
   const hw::ProfileCostModel& costs_;
-  std::vector<std::int64_t> trained_;
+  std::vector<Chunk> chunks_;
   ProgramBuilder& program_;
   ir::Schedule& schedule_;
-  std::vector<std::int64_t> gathers_;  // by chunk; -1: none, or already waited for
-  std::vector<int> backwards_left_;    // by chunk: slots that complete weight gradients
+  std::int64_t exposed_gather_ = -1;  // of all chunks
   std::int64_t last_reduce_ = -1;
 };
 

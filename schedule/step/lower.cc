@@ -18,8 +18,8 @@ class StageLowering {
         stage_(stage),
         virtual_stages_(virtual_stages),
         program_(stage),
-        data_parallel_(plan, costs, Trained(), program_, schedule),
-        writer_(program_, PlacingOf(order), stage, order.micro_batches) {}
+        data_parallel_(plan, costs, Chunks(), program_, schedule),
+        writer_(program_, PlacingOf(order), stage, order.micro_batches, data_parallel_) {}
 
   ir::Program Lower() && {
     program_.Reserve(CountOperations());
@@ -27,14 +27,11 @@ class StageLowering {
     data_parallel_.Begin(slots);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       if (slots[i].with_next) {
-        const std::int64_t gather = data_parallel_.GatherFor(slots[i]);
-        writer_.WriteShared(
-            {slots[i], WorkOf(slots[i]), gather},
-            {slots[i + 1], WorkOf(slots[i + 1]), data_parallel_.GatherFor(slots[i + 1])});
+        writer_.WriteShared({slots[i], WorkOf(slots[i])}, {slots[i + 1], WorkOf(slots[i + 1])});
         data_parallel_.AfterSlot(slots[i]);
         ++i;
       } else {
-        writer_.Write(slots[i], WorkOf(slots[i]), data_parallel_.GatherFor(slots[i]));
+        writer_.Write(slots[i], WorkOf(slots[i]));
       }
       data_parallel_.AfterSlot(slots[i]);
     }
@@ -47,17 +44,16 @@ class StageLowering {
     return virtual_stages_[VirtualStageOf(order_, stage_, slot)];
   }
 
-  std::vector<std::int64_t> Trained() const {
-    std::vector<std::int64_t> trained;
-    trained.reserve(order_.chunks);
+  std::vector<const VirtualStage*> Chunks() const {
+    std::vector<const VirtualStage*> chunks;
+    chunks.reserve(order_.chunks);
     for (int chunk = 0; chunk < order_.chunks; ++chunk) {
-      trained.push_back(
-          virtual_stages_[PlacingOf(order_).VirtualStageOf({stage_, chunk})].trained_parameters);
+      chunks.push_back(&virtual_stages_[PlacingOf(order_).VirtualStageOf({stage_, chunk})]);
     }
-    return trained;
+    return chunks;
   }
 
-  // Beside the slots: at most a gather and a reduction per chunk, gradient norm and optimizer.
+  // Beside the slots: a gather and a reduction per chunk (or bucket), gradient norm and optimizer.
   std::size_t CountOperations() const {
     std::size_t count = 2 * static_cast<std::size_t>(order_.chunks) + 2;
     for (const pipeline::Slot& slot : order_.slots[stage_]) {

@@ -15,8 +15,8 @@ bool HasNeighbours(const Slot& slot) { return slot.kind != SlotKind::kBackwardWe
 
 }  // namespace
 
-void SlotWriter::Write(const Slot& slot, const VirtualStage& work, std::int64_t gather) {
-  Open open = Begin(slot, work, work.PiecesOf(slot.kind), gather);
+void SlotWriter::Write(const Slot& slot, const VirtualStage& work) {
+  Open open = Begin(slot, work, work.PiecesOf(slot.kind));
   while (AppendRun(open)) {
   }
   chain_ = open.chain;
@@ -26,10 +26,9 @@ void SlotWriter::Write(const Slot& slot, const VirtualStage& work, std::int64_t 
 void SlotWriter::WriteShared(const Half& forward, const Half& backward) {
   const bool measured = !forward.work.shared_forward.empty();
   Open a = Begin(forward.slot, forward.work,
-                 measured ? forward.work.shared_forward : forward.work.forward, forward.gather);
-  Open b =
-      Begin(backward.slot, backward.work,
-            measured ? backward.work.shared_backward : backward.work.backward, backward.gather);
+                 measured ? forward.work.shared_forward : forward.work.forward);
+  Open b = Begin(backward.slot, backward.work,
+                 measured ? backward.work.shared_backward : backward.work.backward);
   if (measured) {
     // Start together, end together.
     a.inputs.insert(a.inputs.end(), b.inputs.begin(), b.inputs.end());
@@ -56,12 +55,11 @@ void SlotWriter::AppendInTurns(Open& a, Open& b) {
 }
 
 SlotWriter::Open SlotWriter::Begin(const Slot& slot, const VirtualStage& work,
-                                   const std::vector<Piece>& pieces, std::int64_t gather) {
+                                   const std::vector<Piece>& pieces) {
   Open open;
   open.slot = slot;
   open.work = &work;
   open.pieces = &pieces;
-  open.gather = gather;
   open.chain = chain_;
   const bool forward = IsForward(slot);
   const std::int32_t transfer = forward ? work.edges.forward_in : work.edges.backward_in;
@@ -162,6 +160,8 @@ bool SlotWriter::AppendRun(Open& open) {
     if (open.op == 0) {
       open.ids.clear();
       open.block_compute = open.block_tensor = false;
+      const std::int64_t gather = data_parallel_.GatherFor(open.slot, open.piece);
+      if (gather >= 0) gather_ = gather;
     }
     AppendOp(open, lowered, piece.tag);
     collective = lowered.kind == ir::OperationKind::kCollective;
@@ -170,6 +170,7 @@ bool SlotWriter::AppendRun(Open& open) {
     open.result = output;
     const bool compute = program_.StreamOf(output) == ir::Stream::kCompute;
     open.chain = compute ? Tail{output, -1} : Tail{-1, output};
+    data_parallel_.AfterPiece(open.slot, open.piece);
     open.op = 0;
     ++open.piece;
   }
@@ -181,8 +182,8 @@ void SlotWriter::AppendOp(Open& open, const LoweredOp& lowered, ir::Tag tag) {
   bool& slot_started = compute ? open.slot_compute : open.slot_tensor;
   bool& block_started = compute ? open.block_compute : open.block_tensor;
   scratch_.clear();
-  if (compute && open.gather >= 0) {
-    scratch_.push_back(static_cast<std::uint32_t>(std::exchange(open.gather, -1)));
+  if (compute && gather_ >= 0) {
+    scratch_.push_back(static_cast<std::uint32_t>(std::exchange(gather_, -1)));
   }
   // On one stream the order says it.
   const std::int64_t before = compute ? open.chain.tensor : open.chain.compute;

@@ -19,6 +19,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "schedule/pipeline/order.h"
+#include "schedule/step/data_parallel.h"
 #include "schedule/step/placing.h"
 #include "schedule/step/program_builder.h"
 #include "schedule/step/virtual_stages.h"
@@ -27,17 +28,21 @@ namespace optimus::step {
 
 class SlotWriter {
  public:
-  SlotWriter(ProgramBuilder& program, const Placing& placing, int stage, int micro_batches)
-      : program_(program), placing_(placing), stage_(stage), micro_batches_(micro_batches) {}
+  // `data_parallel` says what pieces wait for, and is told of every piece.
+  SlotWriter(ProgramBuilder& program, const Placing& placing, int stage, int micro_batches,
+             DataParallelWriter& data_parallel)
+      : program_(program),
+        placing_(placing),
+        stage_(stage),
+        micro_batches_(micro_batches),
+        data_parallel_(data_parallel) {}
 
-  // `gather`: what the slot's first compute operation waits for (a parameter all-gather), or -1.
-  void Write(const pipeline::Slot& slot, const VirtualStage& work, std::int64_t gather);
+  void Write(const pipeline::Slot& slot, const VirtualStage& work);
 
   // `forward` is with_next, `backward` is that slot.
   struct Half {
     const pipeline::Slot& slot;
     const VirtualStage& work;
-    std::int64_t gather = -1;
   };
   void WriteShared(const Half& forward, const Half& backward);
 
@@ -53,7 +58,6 @@ class SlotWriter {
     const VirtualStage* work = nullptr;
     const std::vector<Piece>* pieces = nullptr;
     std::size_t piece = 0, op = 0;      // next to append
-    std::int64_t gather = -1;           // the next compute operation waits for it
     std::vector<std::uint32_t> inputs;  // the first operation on either stream waits for them
     std::int64_t result = -1;           // what the send waits for
     Tail chain;                         // output of the last block, of whatever slot
@@ -62,8 +66,8 @@ class SlotWriter {
     std::vector<std::uint32_t> ids;                    // of the block being appended
   };
 
-  Open Begin(const pipeline::Slot& slot, const VirtualStage& work, const std::vector<Piece>& pieces,
-             std::int64_t gather);
+  Open Begin(const pipeline::Slot& slot, const VirtualStage& work,
+             const std::vector<Piece>& pieces);
   // Appends up to and with the next collective. False: there was nothing left.
   bool AppendRun(Open& open);
   bool NextBlock(Open& open) const;
@@ -88,6 +92,8 @@ class SlotWriter {
   ProgramBuilder& program_;
   Placing placing_;
   int stage_, micro_batches_;
+  DataParallelWriter& data_parallel_;
+  std::int64_t gather_ = -1;  // parameter all-gather that the next compute operation waits for
   Tail chain_;
   absl::flat_hash_map<HandOver, std::uint32_t> handed_over_;
   std::vector<std::uint32_t> scratch_;

@@ -167,9 +167,13 @@ std::vector<VirtualStage> VirtualStagesOf(const Stack& stack, const ItemRanges& 
       stages[v].backward_weight.push_back({&work.backward_weight, tag});
     }
   }
-  const std::vector<ChunkParameters> parameters = CountChunkParameters(stack, ranges, placing);
+  const bool tied_copy = HasTiedCopy(stack, ranges, placing);
   for (std::size_t v = 0; v < stages.size(); ++v) {
-    stages[v].trained_parameters = parameters[v].trained;
+    for (int i = ranges[v]; i < ranges[v + 1]; ++i) {
+      const std::int64_t trained = CountRange(stack, i, i + 1, tied_copy).trained;
+      stages[v].items.push_back({TagOf(stack.items[i], 0), trained});
+      stages[v].trained_parameters += trained;
+    }
   }
   ConnectAll(stack, ranges, placing, schedule, stages);
   return stages;

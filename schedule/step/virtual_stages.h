@@ -26,6 +26,11 @@ struct Piece {
   ir::Tag tag;
 };
 
+struct StageItem {
+  ir::Tag tag;                          // module and layer
+  std::int64_t trained_parameters = 0;  // on one GPU
+};
+
 // All that is lowered of a virtual stage, for one micro-batch.
 struct VirtualStage {
   std::vector<Piece> forward, backward;
@@ -34,7 +39,8 @@ struct VirtualStage {
   // after the other they last as long as both together.
   std::vector<Piece> shared_forward, shared_backward;
   Edges edges;
-  std::int64_t trained_parameters = 0;  // on one GPU
+  std::vector<StageItem> items;         // in the order of the forward; empty for measured stages
+  std::int64_t trained_parameters = 0;  // of them together
 
   const std::vector<Piece>& PiecesOf(pipeline::SlotKind kind) const;
 };

@@ -50,8 +50,6 @@ std::int16_t LastChunk(const ir::Program& program) {
   return last;
 }
 
-// Forward messages go to the next stage, from the last one to the first; the last chunk of the last
-// stage ends the model.
 // Which parameters are in a bucket is not said by its collective.
 absl::Status CheckNoBuckets(const ir::Schedule& schedule, const ir::Program& program) {
   std::set<std::pair<Phase, std::int16_t>> seen;  // by chunk
@@ -68,6 +66,8 @@ absl::Status CheckNoBuckets(const ir::Schedule& schedule, const ir::Program& pro
   return absl::OkStatus();
 }
 
+// Forward messages go to the next stage, from the last one to the first; the last chunk of the last
+// stage ends the model.
 absl::Status CheckLoop(const ir::Schedule& schedule, const ir::Program& program) {
   const bool last_stage = program.stage == schedule.world.pp - 1;
   const std::int16_t last_chunk = LastChunk(program);

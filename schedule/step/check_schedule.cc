@@ -139,7 +139,13 @@ void FillScheduleDefaults(Plan& plan) {
   }
 }
 
-void UseSchedule(Plan::PipelineSchedule schedule, Plan& plan) {
+void UseSchedule(Plan::PipelineSchedule schedule, Experiment& experiment) {
+  Plan& plan = *experiment.mutable_plan();
+  if (experiment.has_profiled()) {
+    ProfiledStages& times = *experiment.mutable_profiled();
+    if (!SharesStage(schedule)) times.clear_together_ms();
+    if (!HasMemoryLimit(schedule)) times.clear_weight_share();
+  }
   if (plan.schedule() != schedule || schedule != Plan::INTERLEAVED) {
     plan.clear_micro_batch_group();
     plan.clear_warm_up();

@@ -20,9 +20,9 @@ int VirtualStages(const Plan& plan);
 // model_chunks and micro_batch_group, where the schedule leaves no choice or has a usual one.
 void FillScheduleDefaults(Plan& plan);
 
-// The plan with another schedule than the one it was written for: model_chunks as that one needs
-// (INTERLEAVED keeps the plan's own, or 2), and no fields that belong to the old one.
-void UseSchedule(Plan::PipelineSchedule schedule, Plan& plan);
+// The experiment with another schedule than the one it was written for: model_chunks as that one
+// needs (INTERLEAVED keeps the plan's own, or 2), and no fields that belong to the old one.
+void UseSchedule(Plan::PipelineSchedule schedule, Experiment& experiment);
 
 // INVALID_ARGUMENT "plan.FIELD: ..." for a schedule that is missing or unknown, a number of model
 // chunks that it does not have, fields of other schedules (micro_batch_group, warm_up,

@@ -76,7 +76,7 @@ absl::StatusOr<Experiment> LoadExperiment(const std::string& path, const std::st
   OPTIMUS_RETURN_IF_ERROR(ReadTextProto(path, experiment));
   ResolvePaths(path, experiment);
   if (!profile.empty()) experiment.mutable_hardware()->set_profile(profile);
-  if (schedule.has_value()) UseSchedule(*schedule, *experiment.mutable_plan());
+  if (schedule.has_value()) UseSchedule(*schedule, experiment);
   if (absl::Status status = Check(experiment); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", std::string(status.message())));
   }

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "schedule/ir/bubbles.h"
 #include "schedule/pipeline/order_span.h"
+#include "schedule/step/check_schedule.h"
 #include "schedule/step/parameters.h"
 #include "schedule/step/testing.h"
 
@@ -167,6 +168,30 @@ TEST(ProfiledSchedules, RefuseWhatTheyDoNotAllow) {
               HasSubstr("profiled.weight_share: is set with ZB_H1"));
   EXPECT_THAT(Refusal(WithWeightShare(row, "ZB_2P", 1.5)),
               HasSubstr("profiled.weight_share: is 1.5; it is a share"));
+}
+
+// Whatever an experiment was written for, it can be run under every other schedule.
+TEST(UseSchedule, LeavesNothingOfTheOldOne) {
+  Experiment written[] = {Profiled({8, 24, 2, 2, 1, 0.1}, "INTERLEAVED model_chunks: 3"),
+                          Profiled({8, 24, 2, 2, 1, 0.1}, "DUALPIPE", 4),
+                          Profiled({8, 24, 2, 2, 1, 0.1}, "ZB_2P")};
+  written[0].mutable_plan()->set_warm_up(Plan::BEST);
+  written[2].mutable_profiled()->set_weight_share(0.5);
+  for (const Experiment& experiment : written) {
+    for (const auto schedule :
+         {Plan::GPIPE, Plan::ONE_F_ONE_B, Plan::INTERLEAVED, Plan::ZB_H1, Plan::ZB_H2, Plan::ZB_1P,
+          Plan::ZB_2P, Plan::ZB_V, Plan::DUALPIPE, Plan::DUALPIPE_V}) {
+      Experiment changed = experiment;
+      UseSchedule(schedule, changed);
+      const auto step = BuildStep(changed, Costs());
+      ASSERT_TRUE(step.ok()) << step.status();
+      EXPECT_EQ(step->experiment.plan().schedule(), schedule);
+    }
+  }
+  Experiment kept = written[0];
+  UseSchedule(Plan::INTERLEAVED, kept);
+  EXPECT_EQ(kept.plan().model_chunks(), 3);
+  EXPECT_EQ(kept.plan().warm_up(), Plan::BEST);
 }
 
 // Models.

@@ -21,11 +21,15 @@ void BlockBuilder::Add(CollectiveWork collective) {
   Append(std::move(op));
 }
 
-void BlockBuilder::AddWeightGradient(Kernel kernel) {
+void BlockBuilder::AddWeightGradient(Kernel kernel, bool in_chain) {
   if (gradients_ == Gradients::kData) return;
   BlockOp op;
   op.kernel = std::move(kernel);
   op.phase = Phase::kWeightGradient;
+  if (in_chain) {
+    Append(std::move(op));
+    return;
+  }
   op.needs_input = std::exchange(input_pending_, false);
   block_.ops.push_back(std::move(op));
 }

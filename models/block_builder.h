@@ -24,7 +24,8 @@ class BlockBuilder {
 
   void Add(Kernel kernel);
   void Add(CollectiveWork collective);
-  void AddWeightGradient(Kernel kernel);
+  // `in_chain`: what comes after it waits for it.
+  void AddWeightGradient(Kernel kernel, bool in_chain = false);
 
   Block Finish() &&;
 

@@ -70,8 +70,7 @@ Block HeadBackward(const ModelConfig& model, const LayerShape& shape, Gradients 
     block.SetPhase(Phase::kBackward);
     block.Add(CrossEntropy(gpu, "cross_entropy_dgrad"));
     block.Add(DataGradient(HeadLinear(gpu)));
-    Leave(block, gpu, shape, "lm_head_dgrad");
-    block.AddWeightGradient(WeightGradient(HeadLinear(gpu)));
+    LeaveWithWeightGradient(block, gpu, shape, "lm_head_dgrad", WeightGradient(HeadLinear(gpu)));
     block.Add(MemoryBound("final_norm_dgrad", gpu.local() * 3));
   }
   return std::move(block).Finish();

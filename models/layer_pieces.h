@@ -3,6 +3,7 @@
 // to models/.
 
 #include <string>
+#include <utility>
 
 #include "models/block_builder.h"
 #include "models/gpu_shape.h"
@@ -29,6 +30,16 @@ inline void Leave(BlockBuilder& block, const GpuShape& gpu, const LayerShape& sh
   } else {
     block.Add(CollectiveWork{CollectiveKind::kAllReduce, name + "_all_reduce", gpu.gathered()});
   }
+}
+
+// Leave behind a column-parallel layer's input gradient, with its weight gradient, which runs under
+// the collective unless the shape says that the collective waits for it.
+inline void LeaveWithWeightGradient(BlockBuilder& block, const GpuShape& gpu,
+                                    const LayerShape& shape, const std::string& name,
+                                    Kernel weight_gradient) {
+  if (!shape.backward_overlap) block.AddWeightGradient(weight_gradient, /*in_chain=*/true);
+  Leave(block, gpu, shape, name);
+  if (shape.backward_overlap) block.AddWeightGradient(std::move(weight_gradient));
 }
 
 }  // namespace optimus::models

@@ -65,8 +65,7 @@ class LayerWriter {
     block_.AddWeightGradient(WeightGradient(fc2_));
     ActivationBackward();
     block_.Add(DataGradient(fc1_));
-    Leave(block_, gpu_, shape_, "fc1_dgrad");
-    block_.AddWeightGradient(WeightGradient(fc1_));
+    LeaveWithWeightGradient(block_, gpu_, shape_, "fc1_dgrad", WeightGradient(fc1_));
     NormBackward("norm2_dgrad");
   }
 
@@ -82,8 +81,7 @@ class LayerWriter {
     }
     AddAll(AttentionBackward(gpu_, shape_));
     block_.Add(DataGradient(qkv_));
-    Leave(block_, gpu_, shape_, "qkv_dgrad");
-    block_.AddWeightGradient(WeightGradient(qkv_));
+    LeaveWithWeightGradient(block_, gpu_, shape_, "qkv_dgrad", WeightGradient(qkv_));
     NormBackward("norm1_dgrad");
   }
 

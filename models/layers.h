@@ -32,6 +32,9 @@ struct LayerShape {
   // Engine, cuBLASLt). false: bias-GELU, bias-dropout-add and norm as kernels of their own (2022's
   // Megatron-LM).
   bool fused_elementwise = true;
+  // true: the tensor-parallel collectives behind input gradients run under weight gradients. false:
+  // they wait for the weight gradient of their own linear layer (Megatron-LM until 2021).
+  bool backward_overlap = true;
   std::int64_t tokens() const { return sequences * sequence_length; }
 };
 

@@ -55,6 +55,28 @@ TEST(LayerBackward, FusedSequenceParallelInventory) {
   EXPECT_EQ(block.output, 14);
 }
 
+// Without overlap the collective behind an input gradient waits for the weight gradient.
+TEST(LayerBackward, CollectivesMayWaitForWeightGradients) {
+  LayerShape shape = Shape(2, 512, 4);
+  shape.backward_overlap = false;
+  const Block block = LayerBackward(SmallVit(), shape, Gradients::kBoth);
+  EXPECT_THAT(Names(block),
+              ElementsAre("fc2_dgrad_all_gather", "fc2_dgrad", "fc2_wgrad", "fc1_dgrad",
+                          "fc1_wgrad", "fc1_dgrad_reduce_scatter", "norm2_dgrad",
+                          "proj_dgrad_all_gather", "proj_dgrad", "proj_wgrad", "attention_dgrad",
+                          "qkv_dgrad", "qkv_wgrad", "qkv_dgrad_reduce_scatter", "norm1_dgrad"));
+  EXPECT_EQ(block.ops[4].phase, Phase::kWeightGradient);
+  EXPECT_THAT(block.ops[5].after, ElementsAre(4));
+  EXPECT_THAT(block.ops[13].after, ElementsAre(12));
+  EXPECT_THAT(block.ops[14].after, ElementsAre(13));
+  // Data and weight gradients apart are what they were.
+  const LayerShape overlapped = Shape(2, 512, 4);
+  for (const Gradients gradients : {Gradients::kData, Gradients::kWeights}) {
+    EXPECT_EQ(Names(LayerBackward(SmallVit(), shape, gradients)),
+              Names(LayerBackward(SmallVit(), overlapped, gradients)));
+  }
+}
+
 TEST(LayerBackward, WithoutSequenceParallelismAllReducesAndWorksOnAllTokens) {
   LayerShape shape = Shape(2, 512, 4);
   shape.sequence_parallel = false;

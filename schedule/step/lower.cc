@@ -19,7 +19,9 @@ class StageLowering {
         virtual_stages_(virtual_stages),
         program_(stage),
         data_parallel_(plan, costs, Chunks(), program_, schedule),
-        writer_(program_, PlacingOf(order), stage, order.micro_batches, data_parallel_) {}
+        writer_(program_, PlacingOf(order), stage, order.micro_batches, data_parallel_) {
+    if (plan.synchronous_messages()) writer_.WaitForSends();
+  }
 
   ir::Program Lower() && {
     program_.Reserve(CountOperations());

@@ -61,6 +61,7 @@ SlotWriter::Open SlotWriter::Begin(const Slot& slot, const VirtualStage& work,
   open.work = &work;
   open.pieces = &pieces;
   open.chain = chain_;
+  if (wait_for_sends_) open.inputs = std::exchange(sends_, {});
   const bool forward = IsForward(slot);
   const std::int32_t transfer = forward ? work.edges.forward_in : work.edges.backward_in;
   if (HasNeighbours(slot) && transfer >= 0) {
@@ -95,10 +96,11 @@ void SlotWriter::End(const Open& open) {
   const std::int32_t transfer = forward ? edges.forward_out : edges.backward_out;
   if (transfer < 0) return;
   const int virtual_stage = placing_.VirtualStageOf({stage_, open.slot.chunk});
-  AppendMessage(open.slot,
-                {ir::OperationKind::kSend, transfer, forward ? virtual_stage : virtual_stage - 1,
-                 PeerOf(open.slot, forward)},
-                {&result, 1});
+  sends_.push_back(
+      AppendMessage(open.slot,
+                    {ir::OperationKind::kSend, transfer,
+                     forward ? virtual_stage : virtual_stage - 1, PeerOf(open.slot, forward)},
+                    {&result, 1}));
 }
 
 std::int32_t SlotWriter::PeerOf(const Slot& slot, bool next) const {

@@ -37,6 +37,9 @@ class SlotWriter {
         micro_batches_(micro_batches),
         data_parallel_(data_parallel) {}
 
+  // From now on a slot waits for what the slots before it have sent.
+  void WaitForSends() { wait_for_sends_ = true; }
+
   void Write(const pipeline::Slot& slot, const VirtualStage& work);
 
   // `forward` is with_next, `backward` is that slot.
@@ -95,6 +98,8 @@ class SlotWriter {
   DataParallelWriter& data_parallel_;
   std::int64_t gather_ = -1;  // parameter all-gather that the next compute operation waits for
   Tail chain_;
+  bool wait_for_sends_ = false;
+  std::vector<std::uint32_t> sends_;  // that no slot waits for yet
   absl::flat_hash_map<HandOver, std::uint32_t> handed_over_;
   std::vector<std::uint32_t> scratch_;
 };

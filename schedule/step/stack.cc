@@ -38,6 +38,7 @@ models::LayerShape ShapeFor(const Plan& plan, std::int64_t sequences, std::int64
   shape.attention = plan.unfused_attention() ? models::AttentionImplementation::kUnfused
                                              : models::AttentionImplementation::kFlash;
   shape.fused_elementwise = !plan.unfused_elementwise();
+  shape.backward_overlap = !plan.no_backward_overlap();
   return shape;
 }
 

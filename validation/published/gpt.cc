@@ -50,9 +50,15 @@ step::Experiment MegatronJob(const GptShape& shape, const Job& job) {
   return experiment;
 }
 
-void UseUnfusedKernels(step::Plan& plan) {
+void UseSoftwareOf2022(step::Plan& plan) {
   plan.set_unfused_attention(true);
   plan.set_unfused_elementwise(true);
+  plan.set_synchronous_messages(true);
+}
+
+void UseSoftwareOf2021(step::Plan& plan) {
+  UseSoftwareOf2022(plan);
+  plan.set_no_backward_overlap(true);
 }
 
 }  // namespace optimus::validation

@@ -35,8 +35,17 @@ struct Job {
 // data_parallel = gpus / (tensor_parallel * pipeline_parallel), 0 where there are too few.
 step::Experiment MegatronJob(const GptShape& shape, const Job& job);
 
-// Megatron-LM of 2021 and 2022: attention as separate GEMMs and softmax, bias, GELU, dropout and
-// residual additions as kernels of their own.
-void UseUnfusedKernels(step::Plan& plan);
+// Megatron-LM of 2022: attention as separate GEMMs and softmax, bias, GELU, dropout and residual
+// additions as kernels of their own; pipeline messages block.
+void UseSoftwareOf2022(step::Plan& plan);
+// Of 2021: also the all-reduces of the backward pass block.
+void UseSoftwareOf2021(step::Plan& plan);
+inline constexpr char kSoftwareOf2022[] =
+    "software of 2022: attention as GEMMs and softmax, bias, GELU, dropout and residual as kernels "
+    "of their own; a stage waits for the messages it sends";
+inline constexpr char kSoftwareOf2021[] =
+    "software of 2021: attention as GEMMs and softmax, bias, GELU, dropout and residual as kernels "
+    "of their own; a stage waits for the messages it sends, and the all-reduces of the backward "
+    "pass wait for the weight gradients (Megatron-LM overlaps them since late 2021)";
 
 }  // namespace optimus::validation

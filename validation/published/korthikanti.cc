@@ -34,7 +34,7 @@ step::Experiment ExperimentOf(const Row& row) {
                                  .micro_batch = row.count("micro_batch"),
                                  .sequence = kSequence});
   Plan& plan = *experiment.mutable_plan();
-  UseUnfusedKernels(plan);
+  UseSoftwareOf2022(plan);
   plan.set_no_distributed_optimizer(true);
   plan.set_model_chunks(row.count("interleave"));
   if (plan.model_chunks() > 1) plan.set_schedule(Plan::INTERLEAVED);
@@ -122,8 +122,7 @@ DataSet Korthikanti() {
       .conditions = {"params_b", "gpus"},
       .assumptions = {"profile a100-80gb; sequence length 2048, vocabulary 51200 (both published), "
                       "tied embeddings, learned positions",
-                      "kernels of Megatron-LM in 2022: attention as GEMMs and softmax, bias, GELU, "
-                      "dropout and residual as kernels of their own",
+                      kSoftwareOf2022,
                       "full recomputation runs without sequence parallelism; optimizer states are "
                       "not sharded",
                       "memory is that of the first pipeline stage; params_optimizer_gib counts the "

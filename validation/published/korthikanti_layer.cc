@@ -47,7 +47,7 @@ step::Experiment ExperimentOf(const Variant& variant) {
                                                     .micro_batch = 4,
                                                     .sequence = 2048});
   Plan& plan = *experiment.mutable_plan();
-  UseUnfusedKernels(plan);
+  UseSoftwareOf2022(plan);
   plan.set_no_optimizer(true);
   plan.set_no_sequence_parallel(!variant.sequence_parallel);
   plan.set_recompute(variant.recompute);
@@ -102,8 +102,7 @@ DataSet KorthikantiLayer() {
       .conditions = {"variant"},
       .assumptions = {"profile a100-80gb; hidden 6144, 64 heads, sequence length 2048, micro-batch "
                       "4, tensor parallelism 8 (all published)",
-                      "kernels of Megatron-LM in 2022: attention as GEMMs and softmax, bias, GELU, "
-                      "dropout and residual as kernels of their own",
+                      kSoftwareOf2022,
                       "a layer lasts from its first operation to the first one of the next layer, "
                       "in a stack of four; recomputation belongs to the backward pass"},
       .evaluate = &Evaluate};

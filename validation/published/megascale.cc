@@ -26,7 +26,7 @@ absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
                                                     .global_batch = row.count("global_batch"),
                                                     .sequence = kSequence});
   Plan& plan = *experiment.mutable_plan();
-  UseUnfusedKernels(plan);
+  UseSoftwareOf2022(plan);
   plan.set_recompute(Plan::RECOMPUTE_SELECTIVE);
   OPTIMUS_ASSIGN_OR_RETURN(const Cut cut, FastestCut(experiment, {6}, simulator));
   RowResult result;
@@ -49,9 +49,10 @@ DataSet MegaScale() {
           {"profile a100-80gb (the source says Ampere, 312 TFLOP/s follow from its MFU); 128 "
            "heads, hidden 12288, 96 layers, vocabulary 64000, sequence length 2048, tensor "
            "parallelism 8, pipeline parallelism 8, 6 model chunks (all published)",
-           "sequence parallelism with selective recomputation and kernels of Megatron-LM in 2022: "
-           "attention as GEMMs and softmax, bias, GELU, dropout and residual as kernels of their "
-           "own (FlashAttention and fused kernels are what the source adds to its baseline)",
+           "sequence parallelism with selective recomputation (FlashAttention and fused kernels "
+           "are "
+           "what the source adds to its baseline)",
+           kSoftwareOf2022,
            "distributed optimizer; its communication is exposed (overlapping it is what the source "
            "adds)",
            "the micro-batch size is not published: of all divisors the one that the simulator "

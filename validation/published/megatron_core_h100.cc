@@ -1,5 +1,8 @@
 // Megatron-Core's model table on H100.
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "validation/published/data_set.h"
 #include "validation/published/gpt.h"
@@ -12,6 +15,11 @@ using step::Plan;
 
 constexpr std::int64_t kSequence = 4096;
 constexpr std::int64_t kVocabulary = 131072;
+
+// Megatron-Core's default of --ddp-bucket-size.
+std::int64_t BucketOf(std::int64_t data_parallel) {
+  return std::max<std::int64_t>(40'000'000, 1'000'000 * data_parallel);
+}
 
 absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
   const GptShape shape = {.name = "GPT-" + row.text("params_b") + "B",
@@ -31,7 +39,9 @@ absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
     return row.Error("pp", absl::StrCat("does not divide ", shape.layers, " layers"));
   }
   step::Experiment experiment = MegatronJob(shape, job);
-  experiment.mutable_plan()->set_dp_communication(Plan::DP_OVERLAPPED);
+  Plan& plan = *experiment.mutable_plan();
+  plan.set_dp_communication(Plan::DP_OVERLAPPED);
+  plan.set_dp_bucket_parameters(BucketOf(plan.data_parallel()));
   const std::vector<int> chunks = job.pipeline_parallel == 1
                                       ? std::vector<int>{1}
                                       : Divisors(shape.layers / job.pipeline_parallel);
@@ -63,7 +73,8 @@ DataSet MegatronCoreH100() {
            "recomputation, rotary positions, separate tables of embedding and head (the parameter "
            "counts say so)",
            "distributed optimizer, parameter all-gathers and gradient reduce-scatters overlapped "
-           "(published)",
+           "(published), in buckets of 40 million parameters, or a million for each data-parallel "
+           "rank where that is more (Megatron-Core's default)",
            "neither micro-batch size nor model chunks are published: of all divisors the cut that "
            "the simulator finds fastest and that fits into memory"},
       .evaluate = &Evaluate};

@@ -1,5 +1,6 @@
 // Megatron-LM's weak scaling on Selene.
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "validation/published/data_set.h"
 #include "validation/published/gpt.h"
@@ -41,7 +42,7 @@ absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
                    .sequence = kSequence};
   step::Experiment experiment = MegatronJob(shape, job);
   Plan& plan = *experiment.mutable_plan();
-  UseUnfusedKernels(plan);
+  UseSoftwareOf2021(plan);
   plan.set_no_sequence_parallel(true);
   plan.set_recompute(Plan::RECOMPUTE_FULL);
   plan.set_no_distributed_optimizer(true);
@@ -74,8 +75,7 @@ DataSet MegatronSc21() {
            "source's own count of FLOPs; s 2048, V 51200",
            "profile a100-80gb; full recomputation; no sequence parallelism, no distributed "
            "optimizer: gradients are all-reduced after the last backward",
-           "kernels of Megatron-LM in 2021: attention as GEMMs and softmax, bias, GELU, dropout "
-           "and residual as kernels of their own",
+           kSoftwareOf2021,
            "the interleaved schedule with scattered messages wherever there is a pipeline; neither "
            "micro-batch size nor model chunks are published: of all divisors the cut that the "
            "simulator finds fastest and that fits into memory"},

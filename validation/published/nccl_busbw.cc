@@ -1,5 +1,6 @@
 // Collectives alone, as nccl-tests measures them: prices of the profile, nothing is simulated.
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "validation/published/data_set.h"
 

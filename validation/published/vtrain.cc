@@ -28,7 +28,7 @@ absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
                                                     .sequence = row.count("sequence")});
   Plan& plan = *experiment.mutable_plan();
   plan.set_data_parallel(row.count("dp"));
-  UseUnfusedKernels(plan);
+  UseSoftwareOf2021(plan);
   plan.set_no_sequence_parallel(true);
   plan.set_recompute(Plan::RECOMPUTE_FULL);
   plan.set_no_distributed_optimizer(true);
@@ -58,8 +58,7 @@ DataSet VTrainMultiNode() {
            "sequence parallelism, no distributed optimizer: gradients are all-reduced after the "
            "last backward",
            "vocabulary 51200 (GPT-2's, padded), tied embeddings, learned positions",
-           "kernels of Megatron-LM in 2021: attention as GEMMs and softmax, bias, GELU, dropout "
-           "and residual as kernels of their own"},
+           kSoftwareOf2021},
       .evaluate = &Evaluate};
 }
 

@@ -24,14 +24,14 @@ PublishedReport MakePublishedReport(std::vector<validation::EvaluatedDataSet> da
                                     const validation::Simulator& simulator);
 
 std::string PublishedText(const PublishedReport& report);
-// Every name of PublishedJson with its meaning, for the command reference.
 std::string PublishedJson(const PublishedReport& report);
+// Every name of PublishedJson with its meaning, for the command reference.
 absl::Span<const JsonField> PublishedJsonFields();
 
 // One line about the targets that are missed; empty: all are met.
 std::string MissedText(const PublishedReport& report);
 
-// "0.0123" of an error, "1.2" of it in percent; "-" where there is none.
+// "1.23" of 0.0123; "-" where there is none.
 std::string PercentOr(const std::optional<double>& share);
 
 }  // namespace optimus::tools

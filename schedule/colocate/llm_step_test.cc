@@ -6,6 +6,8 @@
 #include "gtest/gtest.h"
 #include "schedule/colocate/testing.h"
 #include "schedule/ir/bubbles.h"
+#include "schedule/step/check.h"
+#include "schedule/step/check_schedule.h"
 
 namespace optimus::colocate {
 namespace {
@@ -117,6 +119,30 @@ TEST(LlmStep, HasNoEncoder) {
   ASSERT_THAT(steps, SizeIs(1));
   EXPECT_THAT(steps[0].step.schedule.modules, SizeIs(1));
   EXPECT_EQ(steps[0].step.experiment.encoders_size(), 0);
+}
+
+// Where weight gradients run apart, an encoder's backward waits for the data gradients of stage 0
+// alone.
+TEST(LlmTimeline, GradientsAreMadeBeforeTheWeightGradients) {
+  step::Experiment experiment = testing::Experiment(testing::Encoder("vit-300m"));
+  step::UseSchedule(step::Plan::ZB_2P, experiment);
+  step::FillDefaults(experiment);
+  const auto steps = Build(experiment);
+  ASSERT_THAT(steps, SizeIs(1));
+  const LlmStep& llm = steps[0];
+  for (std::int32_t m = 0; m < llm.step.schedule.micro_batches; ++m) {
+    const auto end_of = [&](bool weights) {
+      Picoseconds end;
+      const auto busy = BusyOf(llm, 0, [&](const ir::Operation& op) {
+        return ir::IsCompute(op) && op.tag.micro_batch == m && op.tag.phase != Phase::kForward &&
+               (op.tag.phase == Phase::kWeightGradient) == weights;
+      });
+      for (const Interval& interval : busy) end = std::max(end, interval.end);
+      return end;
+    };
+    EXPECT_EQ(llm.llm.backward_made[m], end_of(false)) << m;
+    EXPECT_GT(end_of(true), end_of(false)) << m;
+  }
 }
 
 }  // namespace

@@ -42,8 +42,10 @@ double Predicted(const Experiment& experiment) {
 }
 
 TEST(OperationsPerMicroBatch, IsWhatIsLowered) {
-  for (const char* plan : {"", "schedule: GPIPE", "model_chunks: 4 schedule: INTERLEAVED",
-                           "recompute: RECOMPUTE_NONE", "no_sequence_parallel: true"}) {
+  for (const char* plan :
+       {"", "schedule: GPIPE", "model_chunks: 4 schedule: INTERLEAVED", "schedule: ZB_H1",
+        "schedule: ZB_2P", "schedule: ZB_V", "schedule: DUALPIPE", "schedule: DUALPIPE_V",
+        "recompute: RECOMPUTE_NONE", "no_sequence_parallel: true"}) {
     const Experiment experiment = Parse(SmallModel(absl::StrCat("no_optimizer: true ", plan)));
     EXPECT_EQ(CountOf(Build(experiment, Costs()).schedule), Predicted(experiment)) << plan;
   }

@@ -12,8 +12,7 @@ namespace optimus::pipeline {
 // `weight_share` of it, the weight gradient the rest; a whole backward frees all.
 struct ActivationShares {
   // What a weight gradient needs, of what a forward leaves: M_W / M_B in Qi et al., arXiv
-  // 2401.10241, Table 1. 1: everything is held until the weight gradient, as
-  // step/memory.h counts.
+  // 2401.10241, Table 1. 1: everything is held until the weight gradient.
   double weight_share = 1;
 };
 

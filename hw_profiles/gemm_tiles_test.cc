@@ -64,7 +64,7 @@ double Slowly(const GemmTiles& tiles, const Kernel& kernel) {
   } shapes[] = {{256, 128, 1}, {128, 256, 1}, {128, 128, 0.9}};
   for (const auto& tile : shapes) {
     for (const int splits : {1, 2, 4}) {
-      if (splits > 1 && kernel.gemm.k < 100 * splits) continue;
+      if (splits > 1 && kernel.gemm.k < std::int64_t{100} * splits) continue;
       const double parts =
           splits > 1 ? 8.0 * splits * static_cast<double>(kernel.gemm.m * kernel.gemm.n) : 0;
       const double memory = (static_cast<double>(kernel.bytes.value()) + parts) / kMemory;

@@ -161,8 +161,8 @@ TEST(ComputeScheduleCsvTest, AcceptsHowFilesAreWritten) {
            "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1",                   // no end of the last line
            "0F0,0F1,,0B0,,0B1,,,\n,1F0,1B0,1F1,1B1,,,\n\n,,\n",  // commas and lines behind
            "\"0F0\",\"0F1\" , \"0B0\",0B1,\"\"\n 1F0 ,1B0,\t1F1,1B1\n",  // quotes and spaces
-           "\xEF\xBB\xBF"
-           "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n",     // a byte-order mark
+           ("\xEF\xBB\xBF"
+            "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"),   // a byte-order mark
            "00F00,0F01,0B0,0B1\n1F0,1B0,1F1,1B1\n",  // zeros before a number
        }) {
     const auto read = ReadComputeSchedule(text);

@@ -46,17 +46,16 @@ DataSet MegaScale() {
                   NumberColumn("mfu_percent").OrAbsent()},
       .conditions = {"global_batch", "gpus"},
       .assumptions =
-          {"profile a100-80gb (the source says Ampere, 312 TFLOP/s follow from its MFU); 128 "
-           "heads, hidden 12288, 96 layers, vocabulary 64000, sequence length 2048, tensor "
-           "parallelism 8, pipeline parallelism 8, 6 model chunks (all published)",
-           "sequence parallelism with selective recomputation (FlashAttention and fused kernels "
-           "are "
-           "what the source adds to its baseline)",
+          {("profile a100-80gb (the source says Ampere, 312 TFLOP/s follow from its MFU); 128 "
+            "heads, hidden 12288, 96 layers, vocabulary 64000, sequence length 2048, tensor "
+            "parallelism 8, pipeline parallelism 8, 6 model chunks (all published)"),
+           ("sequence parallelism with selective recomputation (FlashAttention and fused kernels "
+            "are what the source adds to its baseline)"),
            kSoftwareOf2022,
-           "distributed optimizer; its communication is exposed (overlapping it is what the source "
-           "adds)",
-           "the micro-batch size is not published: of all divisors the one that the simulator "
-           "finds fastest and that fits into memory"},
+           ("distributed optimizer; its communication is exposed (overlapping it is "
+            "what the source adds)"),
+           ("the micro-batch size is not published: of all divisors the one that the simulator "
+            "finds fastest and that fits into memory")},
       .evaluate = &Evaluate};
 }
 

@@ -23,7 +23,7 @@ struct NamedGpu {
 };
 constexpr NamedGpu kGpus[] = {{"A100", "a100-80gb"}, {"H100", "h100-80gb"}};
 
-constexpr std::int64_t kLarge = 16 * 1024 * 1024;
+constexpr std::int64_t kLarge = std::int64_t{16} << 20;  // 16 MiB
 
 template <class Named, std::size_t n>
 std::vector<std::string> NamesOf(const Named (&all)[n]) {

@@ -10,6 +10,7 @@ namespace {
 
 std::vector<int> VirtualStages(Placement placement, int stages, int chunk) {
   std::vector<int> result;
+  result.reserve(stages);
   for (int s = 0; s < stages; ++s) result.push_back(VirtualStageOf(placement, stages, {s, chunk}));
   return result;
 }

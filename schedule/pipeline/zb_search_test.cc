@@ -40,8 +40,8 @@ TEST(ZbListTest, EveryPolicyGivesAnOrderThatRunsWithinMemory) {
   for (int i = 0; i < 600; ++i) {
     const int stages = 1 + static_cast<int>(random() % 6);
     const int chunks = 1 + static_cast<int>(random() % 2);
-    const auto problem =
-        RandomProblem(random, stages, chunks, 1 + static_cast<int>(random() % (3 * stages)));
+    const int micro_batches = 1 + static_cast<int>(random() % (std::size_t{3} * stages));
+    const auto problem = RandomProblem(random, stages, chunks, micro_batches);
     const auto order = ListSchedule(problem, MicroBatchPath(problem), RandomPolicy(random));
     EXPECT_GE(CheckedScore(problem, order).first, Picoseconds(0)) << i;
   }

@@ -372,8 +372,8 @@ TEST(Schedules, TwoCopiesOfTheModel) {
   for (const Item& item : stack->items) parameters += ItemParameters(*stack, item);
   Bytes held;
   for (const StageMemory& memory : step.memory) held += memory.parameters;
-  EXPECT_EQ(held, Bytes(std::int64_t{4} *
-                        parameters));  // bf16, two copies: either has its embedding and its head
+  // bf16, two copies: either has its embedding and its head.
+  EXPECT_EQ(held, Bytes(std::int64_t{4} * parameters));
   EXPECT_THAT(Refusal(Parse(Schedule("DUALPIPE"))),
               AllOf(StartsWith("plan.no_optimizer: DUALPIPE holds every layer on two stages"),
                     HasSubstr("use DUALPIPE_V")));

@@ -90,7 +90,8 @@ TEST(BackwardOverlap, CollectivesNoLongerHide) {
     if (tp == 1) {
       EXPECT_EQ(apart, overlapped);
     } else {
-      const CollectiveWork work = {CollectiveKind::kAllReduce, "", Bytes(2 * 2048 * 3072 * 2)};
+      const CollectiveWork work = {CollectiveKind::kAllReduce, "",
+                                   Bytes(std::int64_t{2} * 2048 * 3072 * 2)};
       const Picoseconds one = UncontendedTime(costs, costs.CollectiveCost(work, {8, 8}));
       EXPECT_GT(apart, overlapped);
       EXPECT_LE(apart, overlapped + one * (2 * 80 + 1));  // two a layer, one of the head

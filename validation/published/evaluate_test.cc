@@ -215,7 +215,7 @@ TEST(FastestCut, IsTheFastestOfAllThatFit) {
 TEST(FastestCut, SaysWhenNothingFits) {
   step::Experiment experiment = SmallJob();
   experiment.mutable_inline_llm()->set_hidden_size(65536);
-  experiment.mutable_inline_llm()->set_ffn_hidden_size(4 * 65536);
+  experiment.mutable_inline_llm()->set_ffn_hidden_size(262144);
   Simulator simulator(&RunAlone);
   const auto cut = FastestCut(experiment, {1}, simulator);
   EXPECT_EQ(cut.status().code(), absl::StatusCode::kFailedPrecondition);

@@ -56,6 +56,7 @@ TEST(Summarize, AsByDefinition) {
 
 std::vector<Ranked> Pairs(const std::vector<std::pair<double, double>>& values) {
   std::vector<Ranked> ranked;
+  ranked.reserve(values.size());
   for (const auto& [measured, simulated] : values) ranked.push_back({"x", measured, simulated});
   return ranked;
 }
@@ -115,8 +116,10 @@ TEST(KendallTauB, AsByBubbleSort) {
   std::uniform_int_distribution<int> few(0, 6);
   int compared = 0;
   for (int round = 0; round < 200; ++round) {
+    const int count = 3 + round % 12;
     std::vector<std::pair<double, double>> values;
-    for (int i = 0; i < 3 + round % 12; ++i) values.emplace_back(few(random), few(random));
+    values.reserve(count);
+    for (int i = 0; i < count; ++i) values.emplace_back(few(random), few(random));
     const std::optional<double> tau = KendallTauB(Pairs(values));
     if (!tau) continue;
     ++compared;

@@ -73,6 +73,35 @@ TEST(ContentionTest, LatencyUsesNoBandwidth) {
   EXPECT_EQ(EndOf(sends.builder.schedule(), timeline, 0, sends.second), 500 + 20000);
 }
 
+// The two ends of four stages sum the gradients of what both hold while one of them sends to the
+// other; the two in the middle sum those of their copies, over both replicas, and share nothing.
+TEST(ContentionTest, PairsOfStagesInEveryGranularity) {
+  ScheduleBuilder builder({2, 4, 1});
+  builder.schedule().gpus_per_node = 1;
+  const auto pair = [&](const char* name, bool over_dp, std::int32_t first, std::int32_t second) {
+    ir::Group group{name, over_dp, true, false};
+    group.pp_pair = {first, second};
+    const auto work =
+        builder.AddCollectiveWork(CollectiveKind::kAllReduce, 1000, builder.AddGroup(group));
+    for (const int stage : {first, second}) {
+      builder.AddCollective(stage, Stream::kDataParallel, PhaseTag(Phase::kGradientSync), work);
+    }
+  };
+  pair("tied", false, 0, 3);
+  pair("copies", true, 1, 2);
+  const auto transfer = builder.AddTransfer("message", 1000, 0);
+  builder.AddSend(0, Stream::kForwardSend, 3, 0, transfer);
+  builder.AddReceive(3, Stream::kForwardReceive, 0, 0, transfer);
+  for (const Fidelity fidelity : {Fidelity::kFolded, Fidelity::kGroup, Fidelity::kGpu}) {
+    const ir::Timeline timeline = RunExactly(builder.schedule(), WireCosts(), With(fidelity));
+    EXPECT_EQ(EndOf(builder.schedule(), timeline, 0, 0), 20000) << ToString(fidelity);
+    EXPECT_EQ(EndOf(builder.schedule(), timeline, 3, 0), 20000) << ToString(fidelity);
+    for (const int stage : {1, 2}) {
+      EXPECT_EQ(EndOf(builder.schedule(), timeline, stage, 0), 10000) << ToString(fidelity);
+    }
+  }
+}
+
 // Late in a long step SimGrid's seconds still tell picoseconds apart.
 TEST(ContentionTest, SharesExactlyAfterTenSeconds) {
   constexpr std::int64_t kTenSeconds = 10 * kPicosecondsPerSecond;

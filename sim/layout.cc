@@ -32,7 +32,7 @@ std::uint32_t Layout::PeerOf(std::uint32_t entity, int peer_stage, int peer_lane
 }
 
 bool Layout::WithinEntity(const ir::Schedule& schedule, const ir::Group& group) const {
-  const ir::GroupMembers members = ir::MembersOf(schedule, group, 0, 0, 0);
+  const ir::GroupMembers members = ir::FirstInstance(schedule, group);
   const int tensor = tensor_ranks_ == world_.tp ? members.tensor_ranks.count : members.lanes.count;
   return members.stages.count == 1 && (members.replicas.count == 1 || replicas_ == 1) &&
          tensor == 1;
@@ -78,6 +78,7 @@ MemberSets::MemberSets(const Layout& layout, const ir::Schedule& schedule, const
   std::uint32_t instances = 0;
   for (std::uint32_t entity = 0; entity < entities; ++entity) {
     if (instance_of_[entity] != kNone) continue;
+    if (!ir::HasPart(group, layout.At(entity).stage)) continue;
     const auto members = EntitiesOf(layout, schedule, group, layout.At(entity));
     for (const std::uint32_t member : members) instance_of_[member] = instances;
     flat_.insert(flat_.end(), members.begin(), members.end());

@@ -57,6 +57,7 @@ class MemberSets {
   MemberSets(const Layout& layout, const ir::Schedule& schedule, const ir::Group& group);
   int members() const { return members_; }  // of one instance
   int instances() const { return static_cast<int>(flat_.size()) / members_; }
+  // Of an entity that has part in the group (ir::HasPart).
   std::uint32_t InstanceOf(std::uint32_t entity) const { return instance_of_[entity]; }
   // Ascending.
   absl::Span<const std::uint32_t> Members(std::uint32_t instance) const {

@@ -15,6 +15,7 @@ template <class Visit>
 void ForEachInstance(const ir::Schedule& schedule, const ir::Group& group, Visit visit) {
   const ir::Parallelism& world = schedule.world;
   for (int stage = 0; stage < world.pp; ++stage) {
+    if (!ir::HasPart(group, stage)) continue;
     for (int d = 0; d < world.dp; ++d) {
       for (int t = 0; t < world.tp; ++t) {
         std::vector<std::int32_t> ranks =

@@ -35,7 +35,8 @@ Sequences SequencesOf(const ir::Schedule& schedule, const Channels& channels, in
 TEST(ChannelsTest, MembersMeetInOneOrderAndUseOneStreamEach) {
   int split_groups = 0;
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
-    const ir::Schedule schedule = ir::testing::RandomSchedule(seed, seed % 2 == 0).Build(80);
+    const ir::Schedule schedule =
+        ir::testing::RandomSchedule(seed, seed % 2 == 0, seed % 3 == 0).Build(80);
     const Channels channels = ChannelsOf(schedule);
     std::vector<Sequences> sequences;
     for (std::size_t p = 0; p < schedule.programs.size(); ++p) {

@@ -15,11 +15,11 @@ BubbleClass ClassifyDataParallel(const Operation& operation, CollectiveKind kind
 }
 
 // Replicas of an encoder beside the LLM are on other stages and blocks of tensor-parallel ranks
-// too.
-bool IsEncoderDataParallel(const Operation& operation, const Group& group) {
+// too, and those of a model of two copies on a pair of stages.
+bool IsOverReplicas(const Operation& operation, const Group& group) {
   const Phase phase = operation.tag.phase;
   if (phase != Phase::kParameterSync && phase != Phase::kGradientSync) return false;
-  return group.pp_stride > 0 || group.tp_stride > 0 ||
+  return group.pp_stride > 0 || group.tp_stride > 0 || (group.paired() && group.over_dp) ||
          (group.over_pp && operation.tag.module > kLlmModule);
 }
 
@@ -27,10 +27,11 @@ BubbleClass ClassifyCollective(const Schedule& schedule, const Operation& operat
                                bool after_last) {
   const Collective& collective = schedule.collectives[operation.work];
   const Group& group = schedule.groups[collective.group];
-  if (IsEncoderDataParallel(operation, group)) {
+  if (IsOverReplicas(operation, group)) {
     return ClassifyDataParallel(operation, collective.work.kind);
   }
-  // A collective over the pipeline (the gradient norm) waits for the other stages.
+  // A collective over the pipeline (the gradient norm, the sum of a tied embedding's gradients)
+  // waits for other stages.
   if (group.over_pp) return after_last ? BubbleClass::kPpCooldown : BubbleClass::kPpOther;
   if (group.over_dp) return ClassifyDataParallel(operation, collective.work.kind);
   return BubbleClass::kTp;

@@ -11,7 +11,8 @@
 // cool-down begins after the last kernel, that is not theirs. Waiting for a message of theirs is
 // waiting for the pipeline, for a tensor-parallel collective of theirs kTp, and for the
 // synchronisation of their parameters or gradients data-parallel, also where its group is over the
-// pipeline or over blocks of tensor-parallel ranks: those are replicas of the encoder.
+// pipeline or over blocks of tensor-parallel ranks: those are replicas of the encoder. So is that
+// of a model of two copies, whose group is over the data-parallel ranks of a pair of stages.
 
 #include <vector>
 

@@ -123,6 +123,21 @@ TEST_F(ClassifyWaitTest, EncoderCollectives) {
   EXPECT_EQ(ClassifyWait(builder_.schedule(), op, false, true), BubbleClass::kPpCooldown);
 }
 
+// The two copies of a layer are replicas; the two ends of a tied embedding are different stages.
+TEST_F(ClassifyWaitTest, CollectivesOfAPairOfStages) {
+  using K = CollectiveKind;
+  Group pair{"copies", true, true, false};
+  pair.pp_pair = {0, 1};
+  const auto copies = builder_.AddGroup(pair);
+  EXPECT_EQ(Of(K::kAllGather, copies, Phase::kParameterSync), BubbleClass::kDpAllGather);
+  EXPECT_EQ(OfPlace(K::kReduceScatter, copies, Phase::kGradientSync, false, true),
+            BubbleClass::kDpReduceScatter);
+  pair.over_dp = false;
+  const auto tied = builder_.AddGroup(pair);
+  EXPECT_EQ(OfPlace(K::kAllReduce, tied, Phase::kGradientSync, false, true),
+            BubbleClass::kPpCooldown);
+}
+
 TEST_F(ClassifyWaitTest, DataParallelCollectives) {
   using K = CollectiveKind;
   EXPECT_EQ(Of(K::kAllGather, dp_, Phase::kParameterSync), BubbleClass::kDpAllGather);

@@ -81,7 +81,8 @@ class ExplicitGraph {
   // Stages and lanes with the same values form an instance of the group.
   std::pair<int, int> Instance(const Group& group, const Program& program) const {
     const int t = program.lane * LaneWidth(schedule_);
-    const int all_stages = group.pp_stride > 0 ? program.stage % group.pp_stride : 0;
+    int all_stages = group.pp_stride > 0 ? program.stage % group.pp_stride : 0;
+    if (group.paired()) all_stages = group.pp_pair[0];  // others issue nothing
     int all_lanes = 0;
     if (group.tp_block > 0) all_lanes = t / group.tp_block;
     if (group.tp_stride > 0) all_lanes = t % group.tp_stride;
@@ -184,7 +185,8 @@ TEST(CriticalPath, TimesScaleWithDurations) {
 TEST(CriticalPath, EqualsTheLongestPathOfTheExplicitGraph) {
   for (std::uint32_t seed = 0; seed < 600; ++seed) {
     const Schedule schedule =
-        RandomSchedule(seed, /*encoders=*/seed % 2 == 1).Build(20 + static_cast<int>(seed % 100));
+        RandomSchedule(seed, /*encoders=*/seed % 2 == 1, /*pairs=*/seed % 3 == 0)
+            .Build(20 + static_cast<int>(seed % 100));
     ASSERT_TRUE(Validate(schedule).ok()) << "seed " << seed << ": " << Validate(schedule);
     const auto expected = ExplicitGraph(schedule).Ends();
     const Timeline timeline = RunOrDie(schedule);
@@ -204,7 +206,8 @@ TEST(CriticalPath, EqualsTheLongestPathOfTheExplicitGraph) {
 
 TEST(CriticalPath, AccountsAreThoseOfTheSpansAndAddUpToTheStep) {
   for (std::uint32_t seed = 0; seed < 600; ++seed) {
-    const Schedule schedule = RandomSchedule(seed, /*encoders=*/seed % 2 == 1).Build(60);
+    const Schedule schedule =
+        RandomSchedule(seed, /*encoders=*/seed % 2 == 1, /*pairs=*/seed % 3 == 0).Build(60);
     const Timeline timeline = RunOrDie(schedule);
     ASSERT_EQ(timeline.entities.size(), schedule.programs.size());
     std::size_t next = 0;

@@ -13,6 +13,7 @@ MemberRange Block(std::int32_t mine, std::int32_t block) { return {mine - mine %
 
 MemberRange StagesOf(const Group& group, std::int32_t stage, std::int32_t pp) {
   if (!group.over_pp) return {stage, 1, 1};
+  if (group.paired()) return {group.pp_pair[0], group.pp_pair[1] - group.pp_pair[0], 2};
   return group.pp_stride > 0 ? Strided(stage, pp, group.pp_stride) : MemberRange{0, 1, pp};
 }
 
@@ -26,9 +27,22 @@ MemberRange AlongTensorAxis(const Group& group, std::int32_t mine, std::int32_t 
   return {0, 1, size};
 }
 
+GroupMembers Alone(const Schedule& schedule, int stage, int d, int t) {
+  return {{stage, 1, 1}, {d, 1, 1}, {t, 1, 1}, {LaneOf(schedule, t), 1, 1}};
+}
+
 }  // namespace
 
+bool HasPart(const Group& group, int stage) {
+  return !group.paired() || stage == group.pp_pair[0] || stage == group.pp_pair[1];
+}
+
+GroupMembers FirstInstance(const Schedule& schedule, const Group& group) {
+  return MembersOf(schedule, group, group.pp_pair[0], 0, 0);
+}
+
 GroupMembers MembersOf(const Schedule& schedule, const Group& group, int stage, int d, int t) {
+  if (!HasPart(group, stage)) return Alone(schedule, stage, d, t);
   const Parallelism& world = schedule.world;
   GroupMembers members;
   members.stages = StagesOf(group, stage, world.pp);
@@ -68,7 +82,7 @@ std::vector<std::int32_t> RanksOf(const Schedule& schedule, const GroupMembers& 
 }
 
 bool SpansPrograms(const Schedule& schedule, const Group& group) {
-  return MembersOf(schedule, group, 0, 0, 0).programs() > 1;
+  return FirstInstance(schedule, group).programs() > 1;
 }
 
 }  // namespace optimus::ir

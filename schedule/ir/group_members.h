@@ -28,14 +28,20 @@ struct GroupMembers {
   friend bool operator==(const GroupMembers&, const GroupMembers&) = default;
 };
 
-// The instance that rank (stage, d, t) is in. All instances of a group have the same numbers of
-// members. The Schedule's world, lanes and groups must be valid (CheckTables); its programs are not
-// looked at.
+// False for the stages outside a group's pp_pair: their ranks are in no instance of it.
+bool HasPart(const Group& group, int stage);
+
+// The instance that rank (stage, d, t) is in; a rank that has no part in the group is alone. All
+// instances of a group have the same numbers of members. The Schedule's world, lanes and groups
+// must be valid (CheckTables); its programs are not looked at.
 GroupMembers MembersOf(const Schedule& schedule, const Group& group, int stage, int d, int t);
 
 // The same from a program: the instance of the first rank that runs it (replica 0). The instances
 // of all other ranks that run it have the same stages and lanes.
 GroupMembers MembersOf(const Schedule& schedule, const Group& group, const Program& program);
+
+// The instance with the lowest rank.
+GroupMembers FirstInstance(const Schedule& schedule, const Group& group);
 
 // Indices into Schedule::programs of the members' programs, ascending: by stage, then lane.
 std::vector<std::int32_t> ProgramsOf(const Schedule& schedule, const GroupMembers& members);

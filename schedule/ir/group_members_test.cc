@@ -18,6 +18,11 @@ bool SameInstance(const Group& group, const std::array<int, 3>& a, const std::ar
   if (!group.over_dp && d != other_d) return false;
   if (!group.over_pp && stage != other_stage) return false;
   if (!group.over_tp && t != other_t) return false;
+  if (group.paired()) {  // a rank of another stage is alone
+    const auto [first, second] = group.pp_pair;
+    const auto outside = [&](int s) { return s != first && s != second; };
+    if (outside(stage) || outside(other_stage)) return a == b;
+  }
   if (group.pp_stride > 0 && stage % group.pp_stride != other_stage % group.pp_stride) return false;
   if (group.tp_block > 0 && t / group.tp_block != other_t / group.tp_block) return false;
   return group.tp_stride == 0 || t % group.tp_stride == other_t % group.tp_stride;
@@ -31,6 +36,21 @@ std::vector<std::array<int, 3>> AllRanks(const Parallelism& world) {
     }
   }
   return ranks;
+}
+
+// The groups, and those over the pipeline again for every pair of stages.
+std::vector<Group> WithPairs(std::vector<Group> groups, std::int32_t pp) {
+  const std::size_t count = groups.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!groups[i].over_pp || groups[i].pp_stride > 0) continue;
+    for (std::int32_t a = 0; a < pp; ++a) {
+      for (std::int32_t b = a + 1; b < pp; ++b) {
+        groups.push_back(groups[i]);
+        groups.back().pp_pair = {a, b};
+      }
+    }
+  }
+  return groups;
 }
 
 // All groups that CheckTables allows.
@@ -52,7 +72,7 @@ std::vector<Group> AllGroups(const Schedule& schedule) {
       }
     }
   }
-  return groups;
+  return WithPairs(std::move(groups), world.pp);
 }
 
 void CheckInstance(const Schedule& schedule, const Group& group, const std::array<int, 3>& mine) {
@@ -70,7 +90,12 @@ void CheckInstance(const Schedule& schedule, const Group& group, const std::arra
   const std::vector<std::int32_t> expected(programs.begin(), programs.end());
   EXPECT_EQ(ProgramsOf(schedule, members), expected);
   EXPECT_EQ(members.ranks(), static_cast<std::int32_t>(ranks.size()));
-  EXPECT_EQ(members.programs() > 1, SpansPrograms(schedule, group));
+  if (HasPart(group, stage)) {
+    EXPECT_EQ(members.programs() > 1, SpansPrograms(schedule, group));
+    EXPECT_EQ(members.ranks(), FirstInstance(schedule, group).ranks());
+  } else {
+    EXPECT_EQ(members.ranks(), 1);
+  }
   Program program;
   program.stage = stage;
   program.lane = LaneOf(schedule, t);
@@ -89,7 +114,8 @@ TEST(GroupMembers, AreThoseOfTheDefinition) {
         SCOPED_TRACE(::testing::Message()
                      << "tp " << world.tp << " lanes " << lanes << " over " << group.over_dp
                      << group.over_pp << group.over_tp << " stride " << group.pp_stride << " block "
-                     << group.tp_block << " tensor stride " << group.tp_stride);
+                     << group.tp_block << " tensor stride " << group.tp_stride << " pair "
+                     << group.pp_pair[0] << " " << group.pp_pair[1]);
         for (const std::array<int, 3>& rank : AllRanks(world)) CheckInstance(schedule, group, rank);
       }
     }
@@ -111,6 +137,26 @@ TEST(GroupMembers, AnEncodersGroups) {
   EXPECT_EQ(RanksOf(schedule, MembersOf(schedule, data, 1, 2, 6)),
             (std::vector<std::int32_t>{26, 30, 34, 38, 42, 46, 74, 78, 82, 86, 90, 94}));
   EXPECT_TRUE(SpansPrograms(schedule, data));
+}
+
+// A tied embedding on the first of four stages and the head on the last, and the two copies of what
+// stages 1 and 2 hold.
+TEST(GroupMembers, APairOfStages) {
+  Schedule schedule;
+  schedule.world = {3, 4, 2};
+  Group tied{"tied", false, true, false};
+  tied.pp_pair = {0, 3};
+  EXPECT_EQ(RanksOf(schedule, MembersOf(schedule, tied, 3, 2, 1)),
+            (std::vector<std::int32_t>{5, 23}));
+  EXPECT_EQ(RanksOf(schedule, MembersOf(schedule, tied, 1, 2, 1)), std::vector<std::int32_t>{11});
+  EXPECT_TRUE(HasPart(tied, 0));
+  EXPECT_FALSE(HasPart(tied, 1));
+  Group copies{"copies", true, true, false};
+  copies.pp_pair = {1, 2};
+  EXPECT_EQ(RanksOf(schedule, MembersOf(schedule, copies, 2, 0, 1)),
+            (std::vector<std::int32_t>{7, 9, 11, 13, 15, 17}));
+  EXPECT_EQ(ProgramsOf(schedule, FirstInstance(schedule, copies)),
+            (std::vector<std::int32_t>{1, 2}));
 }
 
 }  // namespace

@@ -51,14 +51,17 @@ std::vector<Axis> MemberAxes(const Parallelism& world, const Group& group) {
     axes.Add(stride, world.tp / stride);
   }
   if (group.over_dp) axes.Add(world.tp, world.dp);
-  if (group.over_pp) {
+  const std::int64_t stage = std::int64_t{world.tp} * world.dp;
+  if (group.paired()) {
+    axes.Add((group.pp_pair[1] - group.pp_pair[0]) * stage, 2);
+  } else if (group.over_pp) {
     const std::int64_t stride = std::max(group.pp_stride, 1);
-    axes.Add(stride * world.tp * world.dp, world.pp / stride);
+    axes.Add(stride * stage, world.pp / stride);
   }
   return axes.Take();
 }
 
-// The first ranks of all instances.
+// The first ranks of all instances, from the lowest on.
 std::vector<Axis> InstanceAxes(const Parallelism& world, const Group& group) {
   Axes axes;
   if (!group.over_tp) {
@@ -69,6 +72,7 @@ std::vector<Axis> InstanceAxes(const Parallelism& world, const Group& group) {
     axes.Add(1, std::max(group.tp_stride, 1));
   }
   if (!group.over_dp) axes.Add(world.tp, world.dp);
+  if (group.paired()) return axes.Take();
   const std::int64_t stage = std::int64_t{world.tp} * world.dp;
   axes.Add(stage, group.over_pp ? std::max(group.pp_stride, 1) : world.pp);
   return axes.Take();
@@ -117,11 +121,12 @@ std::int64_t FewestPerNode(const std::vector<Axis>& members, std::int64_t first,
   return std::min(fewest, here);
 }
 
-// Places in a node at which groups begin.
-std::vector<std::int64_t> FirstPlaces(std::vector<Axis> axes, std::int64_t node) {
+// Places in a node at which groups begin, the first of them at rank `first`.
+std::vector<std::int64_t> FirstPlaces(std::int64_t first, std::vector<Axis> axes,
+                                      std::int64_t node) {
   for (Axis& axis : axes) axis.count = std::min(axis.count, Period(axis, node));
   std::vector<std::int64_t> places;
-  ForEachOffset(axes, [&](std::int64_t offset) { places.push_back(offset % node); });
+  ForEachOffset(axes, [&](std::int64_t offset) { places.push_back((first + offset) % node); });
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
   return places;
@@ -133,12 +138,13 @@ GroupShape ShapeOf(const Schedule& schedule, const Group& group) {
   const Parallelism& world = schedule.world;
   const std::int64_t node = schedule.gpus_per_node;
   GroupShape shape;
-  shape.ranks = MembersOf(schedule, group, 0, 0, 0).ranks();
+  shape.ranks = FirstInstance(schedule, group).ranks();
   shape.ranks_per_node = shape.ranks;
   if (shape.ranks == 1 || world.gpus() <= node) return shape;
   std::vector<Axis> members = MemberAxes(world, group);
   for (Axis& axis : members) axis = Shortened(axis, node);
-  for (const std::int64_t first : FirstPlaces(InstanceAxes(world, group), node)) {
+  const std::int64_t lowest = RankOf(world, group.pp_pair[0], 0, 0);
+  for (const std::int64_t first : FirstPlaces(lowest, InstanceAxes(world, group), node)) {
     shape.ranks_per_node = static_cast<int>(
         std::min<std::int64_t>(shape.ranks_per_node, FewestPerNode(members, first, node)));
   }

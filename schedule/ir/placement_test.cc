@@ -1,3 +1,4 @@
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -14,6 +15,17 @@ Schedule World(int dp, int pp, int tp, int gpus_per_node) {
   schedule.world = {dp, pp, tp};
   schedule.gpus_per_node = gpus_per_node;
   return schedule;
+}
+
+// The first two stages, both ends, and two in the middle.
+void AddPairs(const Parallelism& world, const Group& group, std::vector<Group>& groups) {
+  if (!group.over_pp || world.pp == 1) return;
+  std::set<std::array<std::int32_t, 2>> pairs{{0, 1}, {0, world.pp - 1}};
+  if (world.pp > 3) pairs.insert({{1, world.pp - 2}, {world.pp / 3, world.pp / 2}});
+  for (const std::array<std::int32_t, 2>& pair : pairs) {
+    groups.push_back(group);
+    groups.back().pp_pair = pair;
+  }
 }
 
 // All extents of a group over these axes, with one lane per rank: what is not allowed there is not
@@ -33,6 +45,7 @@ std::vector<Group> AllGroups(const Parallelism& world, int axes) {
       }
     }
   }
+  AddPairs(world, group, groups);
   return groups;
 }
 
@@ -44,6 +57,7 @@ GroupShape CountedShape(const Schedule& schedule, const Group& group) {
     const int t = rank % world.tp;
     const int d = rank / world.tp % world.dp;
     const int s = rank / world.tp / world.dp;
+    if (group.paired() && s != group.pp_pair[0] && s != group.pp_pair[1]) continue;
     const int stage_class = group.pp_stride > 0 ? s % group.pp_stride : 0;
     int tensor_class = 0;
     if (group.tp_block > 0) tensor_class = t / group.tp_block;
@@ -71,7 +85,8 @@ void CompareWithCounting(Schedule schedule, int axes) {
     ASSERT_EQ(actual.ranks, expected.ranks);
     ASSERT_EQ(actual.ranks_per_node, expected.ranks_per_node)
         << world.dp << " " << world.pp << " " << world.tp << " " << schedule.gpus_per_node << " "
-        << axes << " " << group.pp_stride << " " << group.tp_block << " " << group.tp_stride;
+        << axes << " " << group.pp_stride << " " << group.tp_block << " " << group.tp_stride << " "
+        << group.pp_pair[0] << " " << group.pp_pair[1];
   }
 }
 
@@ -99,6 +114,18 @@ TEST(ShapeOf, AnEncodersGroups) {
   const GroupShape dp = ShapeOf(schedule, {"encoder dp", true, true, true, 2, 0, 2});
   EXPECT_EQ(dp.ranks, 48 * 4 * 4);
   EXPECT_EQ(dp.ranks_per_node, 4);
+}
+
+// Neighbours of the last two stages share nodes; the first and the last stage do not.
+TEST(ShapeOf, APairOfStagesIsItsOwn) {
+  const Schedule schedule = World(2, 4, 2, 8);
+  Group pair{"pair", true, true, false};
+  pair.pp_pair = {2, 3};
+  EXPECT_EQ(ShapeOf(schedule, pair).ranks, 4);
+  EXPECT_EQ(ShapeOf(schedule, pair).ranks_per_node, 4);
+  pair.pp_pair = {0, 3};
+  EXPECT_EQ(ShapeOf(schedule, pair).ranks, 4);
+  EXPECT_EQ(ShapeOf(schedule, pair).ranks_per_node, 2);
 }
 
 TEST(ShapeOf, UnevenNodesTakeTheWorst) {

@@ -97,15 +97,21 @@ struct Program {
 // The ranks that agree on every axis that is false form one group. An axis that is true can be
 // narrowed (0: it is not):
 //   pp_stride p: of the stages, those that agree modulo p (that hold the same encoder layers);
+//   pp_pair {a, b}: of the stages, a and b alone (that hold the same parameters: a tied embedding
+//     and the head, the two copies of a layer). Ranks of other stages are in no such group and
+//     issue none of its collectives;
 //   tp_block b: of the tensor-parallel ranks, a block of b neighbours (an encoder's own tensor
 //     parallelism);
 //   tp_stride b: of them, those that agree modulo b (the same shard of several encoder pipelines).
 // A block or tensor stride is a multiple of the lane's width and divides tp; a stage stride divides
-// pp. At most one of tp_block and tp_stride is set.
+// pp; of a pair a < b < pp. At most one of tp_block and tp_stride is set, and of pp_stride and
+// pp_pair.
 struct Group {
   std::string name;
   bool over_dp = false, over_pp = false, over_tp = false;
   std::int32_t pp_stride = 0, tp_block = 0, tp_stride = 0;
+  std::array<std::int32_t, 2> pp_pair = {0, 0};  // {0, 0}: all stages
+  bool paired() const { return pp_pair != std::array<std::int32_t, 2>{0, 0}; }
   friend bool operator==(const Group&, const Group&) = default;
 };
 

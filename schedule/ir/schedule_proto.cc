@@ -196,6 +196,7 @@ void TablesToProto(const Schedule& schedule, proto::Schedule& out) {
     g.set_pp_stride(group.pp_stride);
     g.set_tp_block(group.tp_block);
     g.set_tp_stride(group.tp_stride);
+    if (group.paired()) g.mutable_pp_pair()->Add(group.pp_pair.begin(), group.pp_pair.end());
   }
 }
 
@@ -224,9 +225,20 @@ absl::Status TablesFromProto(const proto::Schedule& message, Schedule& schedule)
   for (const proto::Transfer& t : message.transfers()) {
     schedule.transfers.push_back({t.name(), Bytes(t.bytes()), Picoseconds(t.fixed_ps())});
   }
-  for (const proto::Group& g : message.groups()) {
+  for (int i = 0; i < message.groups_size(); ++i) {
+    const proto::Group& g = message.groups(i);
     schedule.groups.push_back({g.name(), g.over_dp(), g.over_pp(), g.over_tp(), g.pp_stride(),
                                g.tp_block(), g.tp_stride()});
+    if (g.pp_pair_size() == 0) continue;
+    if (g.pp_pair_size() != 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("groups[", i, "].pp_pair: has ", g.pp_pair_size(),
+                       " stages; hint: name two, ascending, or leave it out"));
+    }
+    schedule.groups.back().pp_pair = {g.pp_pair(0), g.pp_pair(1)};
+    if (schedule.groups.back().paired()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "groups[", i, "].pp_pair: is stage 0 twice; hint: name two, ascending, or leave it out"));
   }
   return absl::OkStatus();
 }

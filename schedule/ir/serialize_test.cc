@@ -80,7 +80,8 @@ void FillWithRandom(std::mt19937& random, Schedule& schedule) {
 TEST_F(SerializeTest, RoundTripOfRandomSchedulesIsExact) {
   std::mt19937 random(1);
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
-    Schedule schedule = RandomSchedule(seed, /*encoders=*/seed % 2 == 1).Build(80);
+    Schedule schedule =
+        RandomSchedule(seed, /*encoders=*/seed % 2 == 1, /*pairs=*/seed % 3 == 0).Build(80);
     schedule.modules.push_back({"vit", 3, true, 4, 2, {1, 5, 7}});
     FillWithRandom(random, schedule);
     const absl::StatusOr<Schedule> back = FromProto(ToProto(schedule));
@@ -101,8 +102,8 @@ TEST_F(SerializeTest, OneLaneIsLeftOut) {
   EXPECT_EQ(one.lanes(), 0);
   std::string text;
   ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(one, &text));
-  for (const char* field :
-       {"lane", "pp_stride", "tp_block", "tp_stride", "pipelines", "skipped", "both_directions"}) {
+  for (const char* field : {"lane", "pp_stride", "pp_pair", "tp_block", "tp_stride", "pipelines",
+                            "skipped", "both_directions"}) {
     EXPECT_THAT(text, ::testing::Not(HasSubstr(field)));
   }
   const absl::StatusOr<Schedule> back = FromProto(one);
@@ -120,6 +121,25 @@ TEST_F(SerializeTest, ModulesInBothDirections) {
   const absl::StatusOr<Schedule> back = FromProto(ToProto(schedule));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, schedule);
+}
+
+TEST_F(SerializeTest, PairsOfStages) {
+  Schedule schedule = RandomSchedule(3).Build(50);
+  schedule.groups.push_back({"tied", false, true, false});
+  schedule.groups.back().pp_pair = {0, 3};
+  proto::Schedule message = ToProto(schedule);
+  const absl::StatusOr<Schedule> back = FromProto(message);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, schedule);
+  proto::Group& group = *message.mutable_groups(message.groups_size() - 1);
+  group.add_pp_pair(4);
+  EXPECT_THAT(std::string(FromProto(message).status().message()),
+              HasSubstr("pp_pair: has 3 stages; hint: name two"));
+  group.clear_pp_pair();
+  group.add_pp_pair(0);
+  group.add_pp_pair(0);
+  EXPECT_THAT(std::string(FromProto(message).status().message()),
+              HasSubstr("pp_pair: is stage 0 twice"));
 }
 
 TEST_F(SerializeTest, SameScheduleSameBytes) {

@@ -199,17 +199,22 @@ inline Schedule OneForwardOneBackward(int stages, int micro_batches, std::int64_
 // A valid Schedule without meaning: random operations with random dependencies, messages between
 // random stages (and lanes) and collectives over random groups. Operations are added in an order in
 // which they can run, so it never deadlocks. With `encoders`: several lanes, groups over part of
-// the pipeline and of the tensor-parallel ranks, and messages of encoders, in random worlds.
+// the pipeline and of the tensor-parallel ranks, and messages of encoders, in random worlds. With
+// `pairs`: collectives over two stages.
 class RandomSchedule {
  public:
-  explicit RandomSchedule(std::uint32_t seed, bool encoders = false)
-      : random_(seed), builder_(encoders ? WithLanes() : WithoutLanes()) {
+  explicit RandomSchedule(std::uint32_t seed, bool encoders = false, bool pairs = false)
+      : random_(seed), encoders_(encoders), builder_(encoders ? WithLanes() : WithoutLanes()) {
     builder_.schedule().gpus_per_node = Below(8) + 1;
     groups_ = {builder_.AddGroup("dp", true, false, false),
                builder_.AddGroup("tp", false, false, true),
                builder_.AddGroup("model", false, true, true),
                builder_.AddGroup("pipeline", false, true, false)};
     if (encoders) AddEncoderGroups();
+    if (!pairs) return;
+    first_pair_ = groups_.size();
+    AddPair("pair");
+    AddPair("copies");
   }
 
   Schedule Build(int operations) {
@@ -227,7 +232,8 @@ class RandomSchedule {
 
   int Below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
   int Programs() { return static_cast<int>(builder_.schedule().programs.size()); }
-  bool encoders() const { return groups_.size() > kGroupsWithoutEncoders; }
+  bool encoders() const { return encoders_; }
+  bool pairs() const { return first_pair_ > 0; }
 
   ScheduleBuilder WithoutLanes() {
     return ScheduleBuilder({Below(3) + 1, Below(4) + 1, Below(3) + 1});
@@ -250,6 +256,17 @@ class RandomSchedule {
     groups_.push_back(builder_.AddGroup(Group{"same layers", false, true, false, stride, 0, 0}));
   }
 
+  // Two stages, over random other axes.
+  void AddPair(const char* name) {
+    const std::int32_t pp = builder_.schedule().world.pp;
+    Group group{name, Below(2) == 0, true, Below(2) == 0};
+    if (pp > 1) {
+      const std::int32_t first = Below(pp - 1);
+      group.pp_pair = {first, first + 1 + Below(pp - 1 - first)};
+    }
+    groups_.push_back(builder_.AddGroup(group));
+  }
+
   std::vector<std::uint32_t> Dependencies(int program) {
     std::vector<std::uint32_t> chosen;
     const auto count = static_cast<int>(builder_.schedule().programs[program].operations.size());
@@ -268,6 +285,7 @@ class RandomSchedule {
 
   void AddOne() {
     const int program = Below(Programs());
+    if (pairs() && Below(6) == 0) return AddOverPair(program, first_pair_ + Below(2));
     switch (Below(encoders() ? 10 : 8)) {
       case 0:
         return AddCollective(program, 1, Stream::kTensorParallel);
@@ -308,6 +326,14 @@ class RandomSchedule {
       const Stream stream = Below(2) == 0 ? Stream::kDataParallel : Stream::kEncoderCommunication;
       builder_.AddCollective(member, stream, RandomTag(), work, Dependencies(member));
     }
+  }
+
+  // Stages outside the pair have no part in it.
+  void AddOverPair(int program, std::size_t group) {
+    const Schedule& schedule = builder_.schedule();
+    const int stage = schedule.programs[program].stage;
+    if (!HasPart(schedule.groups[groups_[group]], stage)) return;
+    AddCollective(program, group, Stream::kDataParallel);
   }
 
   std::vector<std::int32_t> MembersOfInstance(int program, std::size_t group) {
@@ -353,8 +379,9 @@ class RandomSchedule {
     return {peer / lanes, peer % lanes == program % lanes ? -1 : peer % lanes};
   }
 
-  static constexpr std::size_t kGroupsWithoutEncoders = 4;
   std::mt19937 random_;
+  bool encoders_;
+  std::size_t first_pair_ = 0;  // of groups_; 0: none
   ScheduleBuilder builder_;
   std::vector<std::int32_t> groups_;
   std::vector<Message> in_flight_;

@@ -49,7 +49,8 @@ struct Pair {
 absl::Status CompareCounts(const Schedule& schedule, const Pair& pair, std::size_t first,
                            std::size_t other) {
   if (first == other) return absl::OkStatus();
-  const bool whole_pipeline = schedule.lanes == 1 && pair.group.pp_stride == 0;
+  const bool whole_pipeline =
+      schedule.lanes == 1 && pair.group.pp_stride == 0 && !pair.group.paired();
   return absl::InvalidArgumentError(absl::StrCat(
       "group '", pair.group.name, "': ", NameProgram(schedule, pair.other), " (rank ",
       FirstRankOf(schedule, schedule.programs[pair.other]), ") issues ", other, " collectives, ",
@@ -75,6 +76,17 @@ absl::Status Compare(const Schedule& schedule, const Pair& pair,
   return CompareCounts(schedule, pair, first.size(), other.size());
 }
 
+// What a program issues over a group that its stage has no part in.
+absl::Status CheckPart(const Schedule& schedule, const Group& group, std::int32_t stage,
+                       const std::vector<OperationRef>& issued) {
+  if (issued.empty() || HasPart(group, stage)) return absl::OkStatus();
+  return OperationError(
+      schedule, issued.front(), "work",
+      absl::StrCat("is a collective over group '", group.name, "', which is over stages ",
+                   group.pp_pair[0], " and ", group.pp_pair[1]),
+      "only stages of a group's pp_pair issue its collectives");
+}
+
 }  // namespace
 
 absl::Status CheckCollectives(const Schedule& schedule) {
@@ -87,6 +99,7 @@ absl::Status CheckCollectives(const Schedule& schedule) {
     for (std::size_t g = 0; g < schedule.groups.size(); ++g) {
       if (!spans[g]) continue;
       const Group& group = schedule.groups[g];
+      OPTIMUS_RETURN_IF_ERROR(CheckPart(schedule, group, schedule.programs[p].stage, issued[p][g]));
       const GroupMembers members = MembersOf(schedule, group, schedule.programs[p]);
       const std::int32_t first = ProgramIndex(schedule, members.stages[0], members.lanes[0]);
       if (first == program) continue;

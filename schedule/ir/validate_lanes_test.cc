@@ -98,6 +98,51 @@ TEST(ValidateGroups, ExtentsFitTheWorld) {
   EXPECT_TRUE(Validate(builder.schedule()).ok()) << Validate(builder.schedule());
 }
 
+TEST(ValidateGroups, APairIsTwoStagesOfThePipeline) {
+  const auto refusal = [](std::array<std::int32_t, 2> pair, bool over_pp, std::int32_t stride) {
+    ScheduleBuilder builder = Builder();
+    Group group{"g", true, over_pp, false, stride, 0, 0};
+    group.pp_pair = pair;
+    builder.AddGroup(group);
+    return Refusal(builder.Take());
+  };
+  const auto no_pair = [](int a, int b) {
+    return HasSubstr(absl::StrCat("groups[0] ('g').pp_pair: stages ", a, " and ", b,
+                                  " are not a pair of the 4 pipeline stages; hint: two stages "
+                                  "below world.pp, ascending"));
+  };
+  EXPECT_THAT(refusal({2, 2}, true, 0), no_pair(2, 2));
+  EXPECT_THAT(refusal({2, 1}, true, 0), no_pair(2, 1));
+  EXPECT_THAT(refusal({1, 4}, true, 0), no_pair(1, 4));
+  EXPECT_THAT(refusal({-1, 2}, true, 0), no_pair(-1, 2));
+  EXPECT_THAT(refusal({0, 3}, false, 0),
+              HasSubstr("pp_pair: narrows an axis that the group is not over; hint: set over_pp"));
+  EXPECT_THAT(refusal({0, 3}, true, 2), HasSubstr("pp_pair: is set together with pp_stride"));
+}
+
+// Only the pair takes part, and both of it do.
+TEST(ValidateGroups, OnlyAPairIssuesItsCollectives) {
+  const auto issued_by = [](const std::vector<int>& stages) {
+    ScheduleBuilder builder({2, 4, 1});
+    Group group{"tied", false, true, false};
+    group.pp_pair = {0, 3};
+    const std::int32_t work =
+        builder.AddCollectiveWork(CollectiveKind::kAllReduce, 8, builder.AddGroup(group));
+    for (const int stage : stages) {
+      builder.AddCollective(stage, Stream::kDataParallel, PhaseTag(Phase::kGradientSync), work);
+    }
+    return builder.Take();
+  };
+  EXPECT_TRUE(Validate(issued_by({0, 3})).ok()) << Validate(issued_by({0, 3}));
+  EXPECT_THAT(Refusal(issued_by({0, 1, 3})),
+              HasSubstr("stage 1 (rank 2), operation 0 (gradient_sync all_reduce): work: is a "
+                        "collective over group 'tied', which is over stages 0 and 3; hint: only "
+                        "stages of a group's pp_pair issue its collectives"));
+  EXPECT_THAT(Refusal(issued_by({0})),
+              HasSubstr("group 'tied': stage 3 (rank 6) issues 0 collectives, stage "
+                        "0 issues 1; hint: every member of a group takes part"));
+}
+
 TEST(ValidateModules, PipelinesFitTheWorld) {
   const auto refusal = [](std::int32_t pipelines, std::int32_t tensor_parallel,
                           std::vector<std::int32_t> skipped) {
@@ -363,7 +408,7 @@ TEST(DeadlockOverLanes, AgreesWithExhaustiveExecution) {
   std::mt19937 random(11);
   int refused = 0, accepted = 0;
   for (std::uint32_t seed = 0; seed < 1500; ++seed) {
-    Schedule schedule = RandomSchedule(seed, /*encoders=*/true).Build(60);
+    Schedule schedule = RandomSchedule(seed, /*encoders=*/true, /*pairs=*/seed % 3 == 0).Build(60);
     ASSERT_TRUE(Validate(schedule).ok()) << "seed " << seed << ": " << Validate(schedule);
     ASSERT_TRUE(Exhaustive(schedule).CanFinish());
     for (int swaps = 0; swaps < 3; ++swaps) {
@@ -389,7 +434,8 @@ TEST(RandomSchedules, HaveLanesPartialGroupsAndEncoderMessages) {
   int lanes = 0, across_lanes = 0, encoder_messages = 0;
   std::set<std::pair<int, bool>> spanning;  // (group, over several programs)
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
-    const Schedule schedule = RandomSchedule(seed, /*encoders=*/true).Build(60);
+    const Schedule schedule =
+        RandomSchedule(seed, /*encoders=*/true, /*pairs=*/seed % 3 == 0).Build(60);
     lanes += schedule.lanes > 1 ? 1 : 0;
     for (const Program& program : schedule.programs) {
       for (const Operation& op : program.operations) {

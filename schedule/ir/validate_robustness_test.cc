@@ -78,8 +78,9 @@ class Mutator {
   void ChangeGroup(Schedule& schedule) {
     if (schedule.groups.empty()) return;
     Group& group = schedule.groups[random_() % schedule.groups.size()];
-    const unsigned which = random_() % 3;
-    (which == 0 ? group.pp_stride : which == 1 ? group.tp_block : group.tp_stride) = Value();
+    std::int32_t* const fields[] = {&group.pp_stride, &group.tp_block, &group.tp_stride,
+                                    group.pp_pair.data(), group.pp_pair.data() + 1};
+    *fields[random_() % 5] = Value();
   }
 
   void ChangeTables(Schedule& schedule, Program& program) {
@@ -128,8 +129,10 @@ TEST(ValidateRobustness, WhatIsAcceptedRunsToTheEnd) {
   const HandCosts costs;
   int accepted = 0, refused = 0;
   for (std::uint32_t seed = 0; seed < 3000; ++seed) {
-    Schedule schedule = seed % 2 == 0 ? RandomSchedule(seed, /*encoders=*/seed % 4 == 0).Build(40)
-                                      : OneForwardOneBackward(3, 3, 1, 2, 1);
+    Schedule schedule =
+        seed % 2 == 0
+            ? RandomSchedule(seed, /*encoders=*/seed % 4 == 0, /*pairs=*/seed % 3 == 0).Build(40)
+            : OneForwardOneBackward(3, 3, 1, 2, 1);
     Mutator mutator(seed);
     for (std::uint32_t changes = seed % 3 + 1; changes > 0; --changes) mutator.Change(schedule);
     // Shapes of groups are counted rank by rank; that is not what is tested here.

@@ -78,8 +78,26 @@ absl::Status CheckTensorExtent(const Schedule& schedule, const std::string& wher
                     absl::StrCat("a multiple of a lane's ", width, " ranks that divides tp"));
 }
 
+absl::Status CheckPair(const Schedule& schedule, const Group& group, const std::string& where) {
+  if (!group.paired()) return absl::OkStatus();
+  const auto [first, second] = group.pp_pair;
+  if (!group.over_pp) {
+    return FieldError(where, "pp_pair", "narrows an axis that the group is not over",
+                      "set over_pp, or leave it out");
+  }
+  if (group.pp_stride > 0) {
+    return FieldError(where, "pp_pair", "is set together with pp_stride", "leave one of them out");
+  }
+  if (first >= 0 && first < second && second < schedule.world.pp) return absl::OkStatus();
+  return FieldError(where, "pp_pair",
+                    absl::StrCat("stages ", first, " and ", second, " are not a pair of the ",
+                                 schedule.world.pp, " pipeline stages"),
+                    "two stages below world.pp, ascending");
+}
+
 absl::Status CheckGroup(const Schedule& schedule, const Group& group, const std::string& where) {
   const std::int32_t pp = schedule.world.pp;
+  OPTIMUS_RETURN_IF_ERROR(CheckPair(schedule, group, where));
   OPTIMUS_RETURN_IF_ERROR(AtLeast(where, "pp_stride", group.pp_stride, 0));
   if (group.pp_stride > 0 && (!group.over_pp || pp % group.pp_stride != 0)) {
     return FieldError(

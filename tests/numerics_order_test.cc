@@ -45,6 +45,7 @@ std::vector<Named> Schedules() {
       {"interleaved", CaseOf(2, 2, 1,
                              "schedule: INTERLEAVED model_chunks: 2 layout: EQUAL_LAYERS "
                              "allow_uneven: true dp_communication: DP_OVERLAPPED")},
+      {"ZB-V", CaseOf(1, 2, 2, "schedule: ZB_V layout: EQUAL_LAYERS allow_uneven: true")},
       {"FSDP", CaseOf(2, 1, 1, "strategy: FSDP fsdp { prefetch: 2 }")},
       {"Optimus, list, slices",
        CaseOf(1, 2, 2,
@@ -185,6 +186,31 @@ TEST(NumericsOrder, ASwappedMicroBatchIsNoticed) {
     for (int stage = 0; stage < mutated.world.pp; ++stage) SwapMicroBatches(mutated, stage, wrong);
     const auto report = testing::Train(mutated, its.model, 1);
     EXPECT_FALSE(report.ok()) << its.name;
+  }
+}
+
+// A weight gradient and the first forward kernel of its layer change places: what it needs is not
+// there yet.
+TEST(NumericsOrder, AWeightGradientInFrontOfItsDataGradientsIsNoticed) {
+  for (const Named& its : Schedules()) {
+    ir::Schedule mutated = its.schedule;
+    std::vector<ir::Operation>& operations = mutated.programs[0].operations;
+    const auto is = [&](const ir::Operation& op, Phase phase) {
+      return op.kind == ir::OperationKind::kKernel && op.tag.module == ir::kLlmModule &&
+             op.tag.layer == 0 && op.tag.micro_batch == 0 && op.tag.phase == phase;
+    };
+    const auto find = [&](Phase phase) {
+      return std::find_if(operations.begin(), operations.end(),
+                          [&](const ir::Operation& op) { return is(op, phase); });
+    };
+    const auto forward = find(Phase::kForward);
+    const auto weight = find(Phase::kWeightGradient);
+    if (forward == operations.end() || weight == operations.end()) continue;
+    std::swap(forward->work, weight->work);
+    std::swap(forward->tag, weight->tag);
+    const absl::Status status = testing::Train(mutated, its.model, 1).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << its.name << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("which is not there")) << its.name;
   }
 }
 

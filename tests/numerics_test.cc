@@ -1,11 +1,8 @@
 // A small multimodal LLM trained by Schedules, in one process and in random orders: its losses and
 // gradients are those of the reference, whatever the strategy.
 
-#include <algorithm>
-#include <fstream>
 #include <string>
 
-#include "base/testing_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/numerics_testing.h"
@@ -14,30 +11,13 @@ namespace optimus {
 namespace {
 
 using testing::CaseOf;
+using testing::Encoder;
+using testing::ExpectLearnsTheSame;
 using testing::ExperimentOf;
 using testing::Llm;
 using testing::NumericsCase;
+using testing::TwoEncoders;
 using testing::Vit;
-
-constexpr double kTolerance = 1e-4;
-
-void ExpectLearnsTheSame(const NumericsCase& its, int orders = 2) {
-  const step::Experiment experiment = ExperimentOf(its);
-  const auto schedule = testing::ScheduleOf(experiment);
-  ASSERT_TRUE(schedule.ok()) << schedule.status();
-  const auto model = testing::ModelOf(experiment);
-  ASSERT_TRUE(model.ok()) << model.status();
-  for (int seed = 0; seed < orders; ++seed) {
-    const auto report = testing::Train(*schedule, *model, seed, /*steps=*/3);
-    ASSERT_TRUE(report.ok()) << report.status();
-    ASSERT_EQ(report->losses.size(), 3U);
-    EXPECT_LT(report->worst_loss_error, kTolerance);
-    EXPECT_LT(report->worst_gradient_error, kTolerance)
-        << report->gradients.front().name << " of " << report->gradients.size();
-    // It does learn: otherwise a lost update would go unseen.
-    EXPECT_GT(std::abs(report->reference_losses[2] - report->reference_losses[0]), 0.01);
-  }
-}
 
 constexpr char kMegatron[] = "schedule: ONE_F_ONE_B layout: ENCODER_IN_STAGE_0 ";
 constexpr char kEqual[] = "schedule: ONE_F_ONE_B layout: EQUAL_LAYERS allow_uneven: true ";
@@ -63,10 +43,8 @@ TEST(Pipeline, InterleavedDeferred) {
   ExpectLearnsTheSame(CaseOf(1, 2, 1, absl::StrCat(kInterleaved, "warm_up: DEFERRED ")));
 }
 TEST(Pipeline, RefusesWhatItCannotFollowInOneLine) {
-  const auto refusal = [](const std::string& plan, int micro_batches = 4, int data_parallel = 1) {
-    NumericsCase its = CaseOf(data_parallel, 2, 1, plan);
-    its.micro_batches = micro_batches;
-    const step::Experiment experiment = ExperimentOf(its);
+  const auto refusal = [](const std::string& plan, int data_parallel = 1) {
+    const step::Experiment experiment = ExperimentOf(CaseOf(data_parallel, 2, 1, plan));
     const auto schedule = testing::ScheduleOf(experiment);
     EXPECT_TRUE(schedule.ok()) << schedule.status();
     const auto model = testing::ModelOf(experiment);
@@ -74,21 +52,15 @@ TEST(Pipeline, RefusesWhatItCannotFollowInOneLine) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
     return std::string(status.message());
   };
+  using ::testing::AllOf;
   using ::testing::HasSubstr;
   const std::string even = "layout: EQUAL_LAYERS allow_uneven: true schedule: ";
-  EXPECT_THAT(refusal(even + "ZB_H1"), HasSubstr("runs apart from the data gradients"));
-  EXPECT_THAT(refusal(even + "ZB_H1"), HasSubstr("use GPIPE, ONE_F_ONE_B or INTERLEAVED"));
-  EXPECT_THAT(refusal(even + "DUALPIPE no_optimizer: true"), HasSubstr("goes in both directions"));
+  EXPECT_THAT(refusal(even + "DUALPIPE no_optimizer: true"),
+              AllOf(HasSubstr("goes in both directions"), HasSubstr("use DUALPIPE_V")));
   EXPECT_THAT(refusal(absl::StrCat(even, "ONE_F_ONE_B dp_communication: DP_OVERLAPPED ",
                                    "dp_bucket_parameters: 1"),
-                      4, /*data_parallel=*/2),
+                      /*data_parallel=*/2),
               HasSubstr("remove plan.dp_bucket_parameters"));
-  // A V of whole backwards.
-  const TestingFolder folder;
-  const std::string csv = (folder.path() / "v.csv").string();
-  std::ofstream(csv) << "0F0,,,3F0,3B0,,,0B0\n,1F0,2F0,,,2B0,1B0,\n";
-  EXPECT_THAT(refusal(absl::StrCat(even, "CUSTOM model_chunks: 2 schedule_file: '", csv, "'"), 1),
-              HasSubstr("of a pipeline that does not go down the stages"));
 }
 
 TEST(Pipeline, OverlappedDataParallel) {
@@ -114,19 +86,6 @@ TEST(Pipeline, Unfused) {
                                           "true recompute: RECOMPUTE_SELECTIVE ")));
   ExpectLearnsTheSame(CaseOf(
       1, 1, 1, absl::StrCat(kEqual, kFull, "unfused_attention: true unfused_elementwise: true ")));
-}
-
-std::string Encoder(const std::string& model, const std::string& more = "") {
-  return absl::StrCat("model: \"", model,
-                      "\" sequences_per_sample: 2 sequence_length: 8 sequences_per_slice: 2 ",
-                      more);
-}
-std::vector<std::string> TwoEncoders(const std::string& first = "",
-                                     const std::string& second = "") {
-  return {Encoder(Vit(), first),
-          absl::StrCat("model: \"", Vit("audio", "hidden_size: 32 num_layers: 3 "),
-                       "\" sequences_per_sample: 1 sequence_length: 24 sequences_per_slice: 1 ",
-                       second)};
 }
 
 TEST(Pipeline, TwoEncoders) {

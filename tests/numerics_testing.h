@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -51,13 +52,26 @@ inline std::string Vit(const std::string& name = "vit", const std::string& more 
   return WriteModel(name, "hidden_size: 16 num_layers: 2 attention: FULL " + more);
 }
 
+// What stands inside of encoders { }.
+inline std::string Encoder(const std::string& model, const std::string& more = "") {
+  return absl::StrCat("model: \"", model,
+                      "\" sequences_per_sample: 2 sequence_length: 8 sequences_per_slice: 2 ",
+                      more);
+}
+inline std::vector<std::string> TwoEncoders(const std::string& first = "",
+                                            const std::string& second = "") {
+  return {Encoder(Vit(), first),
+          absl::StrCat("model: \"", Vit("audio", "hidden_size: 32 num_layers: 3 "),
+                       "\" sequences_per_sample: 1 sequence_length: 24 sequences_per_slice: 1 ",
+                       second)};
+}
+
 struct NumericsCase {
   int dp = 1, pp = 1, tp = 1;
   int micro_batches = 4;
   std::string plan;  // of the plan
   std::string llm = Llm();
-  std::vector<std::string> encoders = {  // what stands inside of encoders { }
-      "model: \"" + Vit() + "\" sequences_per_sample: 2 sequence_length: 8 sequences_per_slice: 2"};
+  std::vector<std::string> encoders = {Encoder(Vit())};
 };
 
 inline NumericsCase CaseOf(int dp, int pp, int tp, const std::string& plan) {
@@ -160,6 +174,26 @@ inline absl::StatusOr<executor::NumericsReport> Train(const ir::Schedule& schedu
   engine.SetPutOff(std::move(put_off));
   for (int step = 0; step < steps; ++step) OPTIMUS_RETURN_IF_ERROR(engine.Step(step));
   return Report(schedule, model, cluster);
+}
+
+// Three steps in each of `orders` random orders: loss and every gradient are the reference's.
+inline void ExpectLearnsTheSame(const NumericsCase& its, int orders = 2) {
+  constexpr double kTolerance = 1e-4;
+  const step::Experiment experiment = ExperimentOf(its);
+  const auto schedule = ScheduleOf(experiment);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const auto model = ModelOf(experiment);
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (int seed = 0; seed < orders; ++seed) {
+    const auto report = Train(*schedule, *model, seed, /*steps=*/3);
+    ASSERT_TRUE(report.ok()) << its.plan << report.status();
+    ASSERT_EQ(report->losses.size(), 3U);
+    EXPECT_LT(report->worst_loss_error, kTolerance) << its.plan;
+    EXPECT_LT(report->worst_gradient_error, kTolerance)
+        << its.plan << report->gradients.front().name << " of " << report->gradients.size();
+    // It does learn: otherwise a lost update would go unseen.
+    EXPECT_GT(std::abs(report->reference_losses[2] - report->reference_losses[0]), 0.01);
+  }
 }
 
 }  // namespace optimus::testing

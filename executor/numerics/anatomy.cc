@@ -35,6 +35,7 @@ absl::StatusOr<Anatomy> Anatomy::Of(const ir::Schedule& schedule, const Numerics
   Anatomy anatomy;
   anatomy.schedule_ = &schedule;
   anatomy.model_ = &model;
+  OPTIMUS_ASSIGN_OR_RETURN(anatomy.route_, Route::Of(schedule));
   for (TensorShape& tensor : TensorsOf(model)) {
     std::string name = tensor.name;
     anatomy.tensors_.emplace(std::move(name), std::move(tensor));
@@ -157,6 +158,7 @@ absl::Status Anatomy::ReadItems() {
     stack_.push_back({ir::kLlmModule, static_cast<std::int16_t>(l), 0});
   }
   stack_.push_back({ir::kLlmModule, ir::kHeadLayer, 0});
+  last_item_.assign(route_.virtual_stages(), -1);
   for (const ir::Program& program : schedule_->programs) {
     std::set<Item>& items = items_.emplace_back();
     for (const ir::Operation& op : program.operations) {
@@ -171,9 +173,7 @@ absl::Status Anatomy::ReadItems() {
       const Item item = {op.tag.module, op.tag.layer, op.tag.chunk};
       items.insert(item);
       if (modules_[item.module].own_pipelines) continue;
-      const auto v = static_cast<std::size_t>(std::max<int>(item.chunk, 0) * schedule_->world.pp +
-                                              program.stage);
-      if (last_item_.size() <= v) last_item_.resize(v + 1, -1);
+      const int v = VirtualStageOf(program.stage, std::max<int>(item.chunk, 0));
       last_item_[v] = std::max(last_item_[v], OrderOf(item));
     }
   }

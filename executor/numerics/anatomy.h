@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "executor/numerics/numerics.h"
+#include "executor/numerics/route.h"
 #include "executor/numerics/tensors.h"
 #include "schedule/ir/schedule.h"
 
@@ -88,6 +89,8 @@ class Anatomy {
   Place PlaceOf(int rank) const;
   // The items of a program, those of its forward.
   const std::set<Item>& ItemsOf(const ir::Program& program) const;
+  // Of a chunk of the pipeline that the LLM is on.
+  int VirtualStageOf(int stage, int chunk) const { return route_.VirtualStageOf({stage, chunk}); }
   // `boundary` behind this virtual stage.
   absl::StatusOr<Crossing> CrossingAt(int boundary) const;
 
@@ -113,6 +116,7 @@ class Anatomy {
 
   const ir::Schedule* schedule_ = nullptr;
   const NumericsModel* model_ = nullptr;
+  Route route_;
   std::vector<ModulePlan> modules_;
   std::map<std::string, TensorShape> tensors_;
   std::vector<std::set<Item>> items_;  // by program

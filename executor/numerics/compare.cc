@@ -178,6 +178,7 @@ std::vector<double> TrainReference(Reference& reference, std::size_t steps) {
 struct Gathered {
   std::vector<double> losses;
   std::vector<Piece> pieces;
+  std::vector<NumericsReport::Memory> memory;
 };
 
 absl::Status AddRank(const std::string& result, std::size_t rank, Gathered& gathered) {
@@ -188,6 +189,7 @@ absl::Status AddRank(const std::string& result, std::size_t rank, Gathered& gath
   const std::vector<double> losses = reader.Numbers<double>();
   gathered.losses.resize(std::max(gathered.losses.size(), losses.size()), 0);
   for (std::size_t i = 0; i < losses.size(); ++i) gathered.losses[i] += losses[i];
+  gathered.memory.push_back(reader.Number<NumericsReport::Memory>());
   while (reader.ok() && !reader.AtEnd()) {
     Piece piece;
     piece.tensor = reader.Text();
@@ -249,6 +251,7 @@ std::string EncodeResults(NumericsWorkload& workload) {
   }
   writer.Text("");
   writer.Numbers(workload.Losses());
+  writer.Number(NumericsReport::Memory{workload.memory().peak(), workload.memory().peak_kept()});
   for (const Piece& piece : PiecesOf(workload.parameters())) {
     writer.Text(piece.tensor);
     writer.Number(piece.row);
@@ -277,6 +280,7 @@ absl::StatusOr<NumericsReport> CompareResults(const ir::Schedule& schedule,
   Reference reference(model, SamplesWithoutInput(schedule, model));
   NumericsReport report;
   report.losses = gathered.losses;
+  report.memory = gathered.memory;
   report.reference_losses = TrainReference(reference, gathered.losses.size());
   for (std::size_t i = 0; i < report.losses.size(); ++i) {
     report.worst_loss_error =

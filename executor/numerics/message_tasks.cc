@@ -64,7 +64,7 @@ class MessageCompiler {
   // Between virtual stages of the pipeline.
   absl::Status FromBoundary() {
     const bool in_front = forward() != sends();  // the boundary in front of this virtual stage
-    const int stage = tag_.chunk * context_.schedule().world.pp + context_.place.stage;
+    const int stage = anatomy_.VirtualStageOf(context_.place.stage, tag_.chunk);
     absl::StatusOr<Crossing> crossing = anatomy_.CrossingAt(in_front ? stage - 1 : stage);
     if (!crossing.ok()) return crossing.status();
     if (crossing->module >= 0 && (forward() || !anatomy_.module(crossing->module).frozen)) {

@@ -15,6 +15,9 @@
 // found, not hidden. Payload sizes are those of f32 tensors, and a message carries all that later
 // stages need of its micro-batch, so both differ from the Schedule's bytes.
 //
+// Where weight gradients run apart from the data gradients of their layer (zero bubble), what they
+// need is kept until they have run, and counted.
+//
 // What the Schedule leaves out and real data needs (said again where it is done):
 //   - sums over tensor-parallel ranks of gradients that each has a part of (norms under sequence
 //     parallelism, shared key/value heads) and of tied embeddings over the pipeline: they travel
@@ -65,8 +68,14 @@ struct NumericsReport {
     std::int64_t elements = 0;
     double relative_error = 0;  // |gradient - reference| / |reference|, Euclidean norms
   };
+  // Activations and their gradients on a rank, in bytes of f32: the most at one time.
+  struct Memory {
+    std::int64_t tensor_bytes = 0;
+    std::int64_t weight_gradient_bytes = 0;  // kept behind a layer's data gradients, for these only
+  };
   std::vector<double> losses, reference_losses;  // by step
   std::vector<Tensor> gradients;                 // of the last step, worst first
+  std::vector<Memory> memory;                    // by rank
   double worst_loss_error = 0, worst_gradient_error = 0;
 };
 

@@ -80,6 +80,8 @@ struct Slot {
   // found out instead of undefined.
   std::atomic<bool> present{false};
   std::vector<std::uint32_t> makers;  // operations, ascending
+  std::int64_t bytes = 0;             // that TensorMemory has counted; `kept`: for weight gradients
+  bool kept = false;
   void Put(Floats floats) { data = std::move(floats); }
 };
 

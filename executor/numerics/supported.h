@@ -7,10 +7,9 @@
 namespace optimus::executor::numerics {
 
 // UNIMPLEMENTED, in one line with what to use instead, for a Schedule
-//   - that runs the weight gradients of a layer apart from its data gradients (zero bubble): inputs
-//     and gradients would have to outlive the backward;
 //   - that reduces gradients in several buckets a model chunk;
-//   - whose virtual stages are not a loop over the pipeline stages (a V, two directions).
+//   - that holds two copies of the model, one in each direction (DualPipe): it does not say how
+//     their gradients become one.
 absl::Status CheckSupported(const ir::Schedule& schedule);
 
 }  // namespace optimus::executor::numerics

@@ -18,6 +18,8 @@ namespace optimus::executor::numerics {
 
 struct Task {
   std::vector<Slot*> needs, makes, drops;
+  // Slots that it would drop if no weight gradient behind it needed them (keep.h).
+  std::vector<Slot*> keeps;
   // Slots that it writes although they may be there already (recomputation).
   std::vector<Slot*> remakes;
   std::vector<Parameter*> reads;    // their values must be there

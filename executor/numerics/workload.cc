@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "executor/numerics/keep.h"
 
 namespace optimus::executor::numerics {
 
@@ -56,6 +57,7 @@ absl::Status NumericsWorkload::CompileAll() {
         "from its plan");
   }
   NoteMakers();
+  OPTIMUS_RETURN_IF_ERROR(KeepForWeightGradients(*context_, tasks_));
   CountContributions();
   FreeBetweenGathers();
   return absl::OkStatus();
@@ -271,8 +273,12 @@ absl::Status NumericsWorkload::CheckMakes(std::uint32_t id) const {
 
 void NumericsWorkload::Made(Task& task) {
   for (Parameter* parameter : task.adds_to) ++parameter->contributions;
-  for (Slot* slot : task.makes) slot->present.store(true, std::memory_order_release);
-  for (Slot* slot : task.remakes) slot->present.store(true, std::memory_order_release);
+  for (const std::vector<Slot*>* slots : {&task.makes, &task.remakes}) {
+    for (Slot* slot : *slots) {
+      memory_.Made(*slot);
+      slot->present.store(true, std::memory_order_release);
+    }
+  }
   for (Parameter* parameter : task.brings) {
     parameter->present.store(true, std::memory_order_release);
   }
@@ -282,7 +288,9 @@ void NumericsWorkload::Made(Task& task) {
 }
 
 void NumericsWorkload::Drop(Task& task) {
+  for (Slot* slot : task.keeps) memory_.Kept(*slot);
   for (Slot* slot : task.drops) {
+    memory_.Dropped(*slot);
     slot->present.store(false, std::memory_order_release);
     slot->data = Floats();
   }

@@ -16,6 +16,7 @@
 #include "executor/numerics/holdings.h"
 #include "executor/numerics/slots.h"
 #include "executor/numerics/task.h"
+#include "executor/numerics/tensor_memory.h"
 #include "executor/runtime/workload.h"
 
 namespace optimus::executor::numerics {
@@ -41,6 +42,8 @@ class NumericsWorkload : public Workload {
   bool Feeds(std::uint32_t from, std::uint32_t to) const;
   // This rank's share of the loss, by step.
   std::vector<double> Losses() const;
+  // Of all steps so far.
+  const TensorMemory& memory() const { return memory_; }
 
  private:
   NumericsWorkload() = default;
@@ -68,6 +71,7 @@ class NumericsWorkload : public Workload {
   Place place_;
   Slots slots_;
   Parameters parameters_;
+  TensorMemory memory_;
   double loss_ = 0;
   std::unique_ptr<Context> context_;
   std::deque<Task> tasks_;

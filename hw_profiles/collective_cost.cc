@@ -33,13 +33,23 @@ TransferCost RingInNode(const HardwareProfile& profile, const CollectiveWork& wo
                        LinkScope::kNvlink);
 }
 
+// Of the NICs' rate, what the group's rings reach for being spread over a node (SharedNics).
+double SpreadEfficiency(const HardwareProfile& profile, CollectiveKind kind, GroupShape group) {
+  if (!profile.has_shared_nics() || kind == CollectiveKind::kAllToAll) return 1;
+  const double nics =
+      profile.gpus_per_node().value() / profile.shared_nics().gpus_per_nic().value();
+  const bool spread = group.ranks_per_node > 1 && group.ranks_per_node <= nics;
+  return spread ? profile.shared_nics().spread_ring_efficiency().value() : 1;
+}
+
 // Between nodes. Bus bandwidth is min(NVLink, k NICs). A cost names one link, the NIC: where NVLink
 // is the slower part, the bytes are inflated to last as long on the NIC.
 TransferCost PriceAcrossNodes(const HardwareProfile& profile, const CollectiveWork& work,
                               GroupShape group) {
   const RingCost& row = RingCostOf(profile.nic(), work.kind);
-  TransferCost cost = PriceTransfer(NicBytes(work, group), row.efficiency().value(),
-                                    row.latency_us().value(), LinkScope::kNic);
+  TransferCost cost = PriceTransfer(
+      NicBytes(work, group), row.efficiency().value() * SpreadEfficiency(profile, work.kind, group),
+      row.latency_us().value(), LinkScope::kNic);
   if (group.ranks_per_node == 1) return cost;
   const double nvlink_bytes = work.kind == CollectiveKind::kAllToAll
                                   ? Size(work) * (group.ranks_per_node - 1) / group.ranks

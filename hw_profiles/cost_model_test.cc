@@ -150,6 +150,28 @@ TEST(CollectiveCost, KRanksANodeShareTheRingOverKNics) {
               20 + 96e6 * 6 / 8 / 0.8 / (kNicGb * 1e3), 1e-3);
 }
 
+// Two GPUs a NIC, four NICs a node. Members that are alone in a node, or of which two share a NIC,
+// use it whole; two and four members leave a node by another NIC than they came in by.
+TEST(CollectiveCost, SpreadRingsOnSharedNicsReachAShare) {
+  const HardwareProfile own = RoundNumbers();
+  HardwareProfile shared = own;
+  shared.mutable_shared_nics()->mutable_gpus_per_nic()->set_value(2);
+  shared.mutable_shared_nics()->mutable_spread_ring_efficiency()->set_value(0.5);
+  for (const CollectiveKind kind : kAllKinds) {
+    for (const int per_node : {1, 2, 4, 8}) {
+      const GroupShape group = {4 * per_node, per_node};
+      const double whole_us = CollectiveUs(own, kind, 960'000'000, group);
+      const bool halved = kind != CollectiveKind::kAllToAll && (per_node == 2 || per_node == 4);
+      const double latency_us = 20;
+      EXPECT_NEAR(CollectiveUs(shared, kind, 960'000'000, group),
+                  halved ? latency_us + 2 * (whole_us - latency_us) : whole_us, 1e-3)
+          << ToString(kind) << " " << per_node;
+    }
+    EXPECT_EQ(CollectiveUs(shared, kind, 960'000'000, {4, 4}),
+              CollectiveUs(own, kind, 960'000'000, {4, 4}));  // inside a node
+  }
+}
+
 TEST(CollectiveCost, SlowNvlinkBoundsManyNics) {
   // 8 NICs of 8 GB/s carry 64 GB/s; NVLink 50 GB/s is less, and the ring passes it whole.
   EXPECT_NEAR(CollectiveUs(RoundNumbers(), CollectiveKind::kAllGather, 96'000'000, {16, 8}),

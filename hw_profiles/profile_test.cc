@@ -56,10 +56,11 @@ TEST(Zoo, EveryNumberHasSourceAndDate) {
     ASSERT_TRUE(profile.ok()) << profile.status();
     EXPECT_EQ(profile->name(), name);
     // 8 of the GPU, 8 of tiles, GPUs a node, 2 links of a bandwidth and 6 rows of 2, overlap 3,
-    // NVLS 3, 3 protocols of 4 and their 2.
+    // NVLS 3, 3 protocols of 4 and their 2, shared NICs 2.
     EXPECT_EQ(CheckNumbers(*profile, name + "."), 8 + (profile->gpu().has_tiles() ? 8 : 0) + 1 +
                                                       2 * 13 + 3 + (profile->has_nvls() ? 3 : 0) +
-                                                      (profile->has_protocols() ? 3 * 4 + 2 : 0));
+                                                      (profile->has_protocols() ? 3 * 4 + 2 : 0) +
+                                                      (profile->has_shared_nics() ? 2 : 0));
   }
 }
 
@@ -246,6 +247,16 @@ TEST(ValidateProfile, AbsurdNumbersAreRefusedWithTheRange) {
        [](auto& p) {
          *p.mutable_gpu()->mutable_tiles() = A100().gpu().tiles();
          p.mutable_gpu()->mutable_tiles()->mutable_most_splits()->set_value(1000);
+       }},
+      {"shared_nics.gpus_per_nic.value: is 1.5; must be a whole number",
+       [](auto& p) {
+         *p.mutable_shared_nics() = LoadProfile("a100-80gb-4nic")->shared_nics();
+         p.mutable_shared_nics()->mutable_gpus_per_nic()->set_value(1.5);
+       }},
+      {"shared_nics.spread_ring_efficiency: is missing",
+       [](auto& p) {
+         *p.mutable_shared_nics() = LoadProfile("a100-80gb-4nic")->shared_nics();
+         p.mutable_shared_nics()->clear_spread_ring_efficiency();
        }},
       {"nvls.minimum_mib.value: is 1e+07; must be from 0 to 1e+06",
        [](auto& p) { p.mutable_nvls()->mutable_minimum_mib()->set_value(1e7); }},

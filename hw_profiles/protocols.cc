@@ -1,6 +1,7 @@
 #include "hw_profiles/protocols.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 
@@ -11,20 +12,21 @@ namespace {
 
 int Rounds(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
 
-int NodesOf(GroupShape group) {
-  return (group.ranks + group.ranks_per_node - 1) / group.ranks_per_node;
+// In 64 bits, as the steps: groups of 2^31 - 1 ranks have a price as well.
+std::int64_t NodesOf(GroupShape group) {
+  return (std::int64_t{group.ranks} + group.ranks_per_node - 1) / group.ranks_per_node;
 }
 
-int CeilLog2(int n) {
+int CeilLog2(std::int64_t n) {
   int log = 0;
-  while ((1 << log) < n) ++log;
+  while ((std::int64_t{1} << log) < n) ++log;
   return log;
 }
 
 Steps RingSteps(CollectiveKind kind, GroupShape group) {
-  const int nodes = NodesOf(group);
-  const int all = kind == CollectiveKind::kAllToAll ? 1 : group.ranks - 1;
-  const int between = nodes > 1 ? std::min(nodes, all) : 0;
+  const std::int64_t nodes = NodesOf(group);
+  const std::int64_t all = kind == CollectiveKind::kAllToAll ? 1 : group.ranks - 1;
+  const std::int64_t between = nodes > 1 ? std::min(nodes, all) : 0;
   return {.nvlink = Rounds(kind) * (all - between), .nic = Rounds(kind) * between};
 }
 
@@ -45,9 +47,10 @@ TransferCost PriceWith(const HardwareProfile& profile, const CollectiveWork& wor
       protocol.efficiency().value() * (tree ? profile.protocols().tree_efficiency().value() : 1.0);
   cost.wire_bytes = RoundToBytes(static_cast<double>(cost.wire_bytes.value()) / share);
   const Steps steps = StepsOf(work.kind, group, algorithm);
-  cost.latency += FromSeconds(1e-6 * (protocol.base_us().value() +
-                                      steps.nvlink * protocol.nvlink_step_us().value() +
-                                      steps.nic * protocol.nic_step_us().value()));
+  cost.latency +=
+      FromSeconds(1e-6 * (protocol.base_us().value() +
+                          static_cast<double>(steps.nvlink) * protocol.nvlink_step_us().value() +
+                          static_cast<double>(steps.nic) * protocol.nic_step_us().value()));
   return cost;
 }
 
@@ -56,7 +59,8 @@ TransferCost PriceWith(const HardwareProfile& profile, const CollectiveWork& wor
 Steps StepsOf(CollectiveKind kind, GroupShape group, Algorithm algorithm) {
   if (algorithm == Algorithm::kRing) return RingSteps(kind, group);
   const int in_node = std::min(group.ranks, group.ranks_per_node);
-  return {.nvlink = Rounds(kind) * (in_node - 1), .nic = Rounds(kind) * CeilLog2(NodesOf(group))};
+  return {.nvlink = std::int64_t{Rounds(kind)} * (in_node - 1),
+          .nic = Rounds(kind) * CeilLog2(NodesOf(group))};
 }
 
 Picoseconds TimeOf(const HardwareProfile& profile, const TransferCost& cost) {

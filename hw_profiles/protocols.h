@@ -19,7 +19,7 @@ enum class Algorithm : std::uint8_t {
 
 // Steps on the way of the chunk that arrives last.
 struct Steps {
-  int nvlink = 0, nic = 0;
+  std::int64_t nvlink = 0, nic = 0;
 };
 
 // `group` has two ranks or more, in equal parts on its nodes. Ring over n ranks: n - 1 steps (an

@@ -31,6 +31,7 @@ struct SuffixRange {
 };
 constexpr SuffixRange kRanges[] = {
     {"gpus_per_node", 1, 1024},
+    {"gpus_per_nic", 1, 1024},
     {"multiprocessors", 1, 1e4},
     {"_rows", 1, 1e4},
     {"_columns", 1, 1e4},
@@ -56,9 +57,9 @@ absl::Status CheckRange(const std::string& path, const std::string& field, doubl
     return Bad(name, absl::StrCat("is ", value, "; must be from ", range.least, " to ", range.most,
                                   value > 0 ? " (is the unit the one in its name?)" : ""));
   }
-  const bool whole = field == "gpus_per_node" || field == "streaming_multiprocessors" ||
-                     absl::EndsWith(field, "_rows") || absl::EndsWith(field, "_columns") ||
-                     field == "most_splits";
+  const bool whole = field == "gpus_per_node" || field == "gpus_per_nic" ||
+                     field == "streaming_multiprocessors" || absl::EndsWith(field, "_rows") ||
+                     absl::EndsWith(field, "_columns") || field == "most_splits";
   if (whole && value != std::floor(value)) {
     return Bad(name, absl::StrCat("is ", value, "; must be a whole number"));
   }
@@ -88,6 +89,7 @@ bool IsOptional(const FieldDescriptor* field) {
   return field->message_type() == Nvls::descriptor() ||
          field->message_type() == Protocols::descriptor() ||
          field->message_type() == GemmTiles::descriptor() ||
+         field->message_type() == SharedNics::descriptor() ||
          field->message_type() == Overlap::descriptor() ||
          field->containing_type() == Overlap::descriptor();
 }

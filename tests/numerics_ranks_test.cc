@@ -19,21 +19,28 @@ using optimus::testing::NumericsCase;
 
 constexpr char kMegatron[] = "schedule: ONE_F_ONE_B layout: EQUAL_LAYERS allow_uneven: true ";
 
-std::string Optimus(const std::string& scheduler, int pp, int tp) {
-  return absl::StrCat(
-      "strategy: OPTIMUS schedule: ONE_F_ONE_B recompute: RECOMPUTE_FULL optimus { ",
-      "scheduler: ", scheduler, " encoder_plans { pipeline_parallel: ", pp,
-      " tensor_parallel: ", tp, " } }");
+constexpr char kV[] = "schedule: ZB_V layout: EQUAL_LAYERS allow_uneven: true ";
+
+std::string Optimus(const std::string& scheduler, int pp, int tp,
+                    const std::string& schedule = "ONE_F_ONE_B") {
+  return absl::StrCat("strategy: OPTIMUS recompute: RECOMPUTE_FULL schedule: ", schedule,
+                      " optimus { ", "scheduler: ", scheduler,
+                      " encoder_plans { pipeline_parallel: ", pp, " tensor_parallel: ", tp, " } }");
 }
 
 // What this number of ranks can be.
 std::vector<NumericsCase> Cases(int ranks) {
   if (ranks == 2) {
-    return {CaseOf(1, 2, 1, kMegatron), CaseOf(1, 1, 2, kMegatron), CaseOf(2, 1, 1, kMegatron),
-            CaseOf(1, 2, 1, Optimus("PAPER", 2, 1)), CaseOf(1, 2, 1, Optimus("LIST", 1, 1))};
+    return {CaseOf(1, 2, 1, kMegatron),
+            CaseOf(1, 1, 2, kMegatron),
+            CaseOf(2, 1, 1, kMegatron),
+            CaseOf(1, 2, 1, Optimus("PAPER", 2, 1)),
+            CaseOf(1, 2, 1, Optimus("LIST", 1, 1)),
+            CaseOf(1, 2, 1, Optimus("LIST", 1, 1, "ZB_H1")),
+            CaseOf(1, 2, 1, kV)};
   }
   if (ranks == 4) {
-    return {CaseOf(1, 2, 2, kMegatron), CaseOf(1, 2, 2, Optimus("LIST", 2, 1)),
+    return {CaseOf(1, 2, 2, kMegatron), CaseOf(1, 2, 2, Optimus("LIST", 2, 1)), CaseOf(1, 2, 2, kV),
             CaseOf(4, 1, 1, "strategy: FSDP")};
   }
   return {CaseOf(2, 2, 2, kMegatron), CaseOf(2, 2, 2, Optimus("PAPER", 2, 2)),

@@ -40,6 +40,22 @@ std::string GradientTable(const executor::NumericsReport& report) {
   return table.Render();
 }
 
+// The rank that kept the most for weight gradients that ran apart from the data gradients.
+void AppendKept(const executor::NumericsReport& report, std::string& out) {
+  using Memory = executor::NumericsReport::Memory;
+  const auto most = std::max_element(report.memory.begin(), report.memory.end(),
+                                     [](const Memory& a, const Memory& b) {
+                                       return a.weight_gradient_bytes < b.weight_gradient_bytes;
+                                     });
+  if (most == report.memory.end() || most->weight_gradient_bytes == 0) return;
+  AppendFact("kept",
+             absl::StrFormat("rank %d: up to %d bytes for weight gradients alone, up to %d bytes "
+                             "of activations and gradients in all",
+                             most - report.memory.begin(), most->weight_gradient_bytes,
+                             most->tensor_bytes),
+             out);
+}
+
 }  // namespace
 
 void AppendNumerics(const NumericsOutcome& numerics, std::string& out) {
@@ -55,6 +71,7 @@ void AppendNumerics(const NumericsOutcome& numerics, std::string& out) {
              absl::StrFormat("worst relative error %.2e of %d tensors, last step",
                              report.worst_gradient_error, report.gradients.size()),
              out);
+  AppendKept(report, out);
   AppendFact("tolerance",
              absl::StrFormat("%g: %s", numerics.tolerance,
                              numerics.within() ? "both are within it" : "EXCEEDED"),
@@ -85,6 +102,13 @@ Json NumericsJson(const NumericsOutcome& numerics) {
     one["elements"] = tensor.elements;
     one["relative_error"] = tensor.relative_error;
     json["gradients"].push_back(std::move(one));
+  }
+  json["memory"] = Json::array();
+  for (const auto& rank : report.memory) {
+    Json one;
+    one["tensor_bytes"] = rank.tensor_bytes;
+    one["weight_gradient_bytes"] = rank.weight_gradient_bytes;
+    json["memory"].push_back(std::move(one));
   }
   return json;
 }

@@ -33,6 +33,9 @@ constexpr JsonField kFields[] = {
     {"numerics.losses", "by step"},
     {"numerics.reference_losses", "of the plain single-process program, by step"},
     {"numerics.gradients", "name, elements and relative_error of every tensor, worst first"},
+    {"numerics.memory",
+     "by rank, the most at one time: tensor_bytes of activations and their gradients (f32), and "
+     "weight_gradient_bytes of them that only weight gradients still needed"},
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,14 +28,18 @@ absl::Status NotOnTheWay(const ir::Schedule& schedule, const Where& where,
 
 class RouteFinder {
  public:
-  explicit RouteFinder(const ir::Schedule& schedule) : schedule_(schedule) {}
+  explicit RouteFinder(const ir::Schedule& schedule) : schedule_(schedule) {
+    for (const ir::ModuleInfo& module : schedule.modules) {
+      if (module.both_directions) ways_ = 2;
+    }
+  }
 
   absl::StatusOr<std::map<Stop, int>> Find() {
     for (const ir::Program& program : schedule_.programs) CollectStops(program);
     for (const ir::Program& program : schedule_.programs) {
       OPTIMUS_RETURN_IF_ERROR(FollowMessages(program));
     }
-    TakeOver();
+    if (ways_ == 1) TakeOver();
     return Walk();
   }
 
@@ -89,15 +92,13 @@ class RouteFinder {
   }
 
   absl::StatusOr<std::map<Stop, int>> Walk() const {
-    const auto first = std::find_if(stops_.begin(), stops_.end(), [&](const auto& stop) {
-      return !before_.contains(stop.first);
-    });
     std::map<Stop, int> position;
-    std::optional<Stop> at;
-    if (first != stops_.end()) at = first->first;
-    while (at.has_value() && position.emplace(*at, static_cast<int>(position.size())).second) {
-      const auto next = next_.find(*at);
-      at = next == next_.end() ? std::nullopt : std::optional<Stop>(next->second);
+    for (int way = 0; way < ways_; ++way) {
+      const auto first = std::find_if(stops_.begin(), stops_.end(), [&](const auto& stop) {
+        return !before_.contains(stop.first) && !position.contains(stop.first);
+      });
+      if (first == stops_.end()) break;
+      Follow(first->first, position);
     }
     for (const auto& [stop, where] : stops_) {
       if (position.contains(stop)) continue;
@@ -107,10 +108,19 @@ class RouteFinder {
     return position;
   }
 
+  void Follow(Stop at, std::map<Stop, int>& position) const {
+    for (int i = 0; position.emplace(at, i).second; ++i) {
+      const auto next = next_.find(at);
+      if (next == next_.end()) return;
+      at = next->second;
+    }
+  }
+
   const ir::Schedule& schedule_;
   std::map<Stop, Where> stops_;             // with an operation of each
   std::map<std::int32_t, Stop> receivers_;  // by message
   std::map<Stop, Stop> next_, before_;
+  int ways_ = 1;
 };
 
 }  // namespace
@@ -118,6 +128,9 @@ class RouteFinder {
 absl::StatusOr<Route> Route::Of(const ir::Schedule& schedule) {
   Route route;
   OPTIMUS_ASSIGN_OR_RETURN(route.position_, RouteFinder(schedule).Find());
+  for (const auto& [stop, position] : route.position_) {
+    route.virtual_stages_ = std::max(route.virtual_stages_, position + 1);
+  }
   return route;
 }
 

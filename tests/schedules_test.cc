@@ -70,9 +70,7 @@ TEST_P(Schedules, MeasuredStagesTakeAsLongAsTheCriticalPath) {
 }
 
 TEST_P(Schedules, ModelsTakeAsLongAtEveryGranularity) {
-  const std::string schedule = GetParam();
-  const auto built =
-      testing::Build(Llm(schedule == "DUALPIPE" ? "DUALPIPE no_optimizer: true" : schedule));
+  const auto built = testing::Build(Llm(GetParam()));
   ASSERT_TRUE(built.ok()) << built.status();
   const auto folded = testing::Simulate(*built, sim::Fidelity::kFolded);
   const auto gpus = testing::Simulate(*built, sim::Fidelity::kGpu);

@@ -210,7 +210,9 @@ std::string OptimizerText(const Plan& plan) {
   std::string text = plan.no_distributed_optimizer()
                          ? "replicated: gradient all-reduce"
                          : "distributed: parameter all-gather, gradient reduce-scatter";
-  if (plan.data_parallel() == 1) return "one replica: no data-parallel communication";
+  const bool copies = plan.schedule() == Plan::DUALPIPE;
+  if (plan.data_parallel() == 1 && !copies) return "one replica: no data-parallel communication";
+  if (copies) absl::StrAppend(&text, ", over both copies");
   if (plan.dp_communication() != Plan::DP_OVERLAPPED) return absl::StrCat(text, ", exposed");
   if (plan.dp_bucket_parameters() == 0) return absl::StrCat(text, ", overlapped per model chunk");
   return absl::StrCat(text, ", overlapped in buckets of ", plan.dp_bucket_parameters(),

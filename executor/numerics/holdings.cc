@@ -129,7 +129,8 @@ absl::Status SetSync(const Anatomy& anatomy, const Place& place, Holding& holdin
     if (op.kind != ir::OperationKind::kCollective) continue;
     if (!gather && op.tag.phase != Phase::kGradientSync) continue;
     const ir::Collective& collective = schedule.collectives[op.work];
-    if (collective.work.name == "grad_norm" || !Covers(anatomy, op.tag, holding)) continue;
+    if (collective.work.name == "grad_norm" || IsTiedSum(collective.work)) continue;
+    if (!Covers(anatomy, op.tag, holding)) continue;
     const std::vector<std::int32_t> ranks = ir::RanksOf(
         schedule,
         ir::MembersOf(schedule, schedule.groups[collective.group], place.stage, place.d, place.t));
@@ -151,6 +152,10 @@ absl::Status SetSync(const Anatomy& anatomy, const Place& place, Holding& holdin
 
 std::int64_t Holding::shard_size() const {
   return std::clamp<std::int64_t>(elements() - shard_begin(), 0, shard_elements());
+}
+
+bool IsTiedSum(const CollectiveWork& work) {
+  return work.kind == CollectiveKind::kAllReduce && work.name == "tied_embedding_all_reduce";
 }
 
 bool Covers(const Anatomy& anatomy, const ir::Tag& tag, const Holding& holding) {

@@ -47,6 +47,9 @@ struct Holding {
 // Does this data-parallel collective (its tag) bring or reduce the holding?
 bool Covers(const Anatomy& anatomy, const ir::Tag& tag, const Holding& holding);
 
+// The sum of a tied table's gradients over the stages that hold it.
+bool IsTiedSum(const CollectiveWork& work);
+
 // Everything on a rank, in a fixed order. UNIMPLEMENTED where the Schedule leaves out the
 // communication that keeps replicas in step.
 absl::StatusOr<std::vector<Holding>> HoldingsOf(const Anatomy& anatomy, int rank);

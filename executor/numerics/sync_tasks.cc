@@ -3,8 +3,10 @@
 // The gradient norm's all-reduce carries, beside its number, the gradients of parameters that
 // several ranks of a replica hold and of which each has a part only: norms (and projectors) under
 // sequence parallelism, shared key/value heads, tied embeddings, the parts of the head's weight.
-// Frameworks sum those with small all-reduces of their own at this very point (Megatron-LM:
-// finalize_model_grads); the Schedule does not have them.
+// Frameworks sum those with all-reduces of their own at this very point (Megatron-LM:
+// finalize_model_grads). The Schedule has that of tied embeddings, between the two stages that hold
+// them; here every rank of the head has a part of the whole table, so that those two ranks are not
+// all: its operation takes place without data.
 
 #include <algorithm>
 #include <map>
@@ -38,6 +40,7 @@ class SyncCompiler {
     }
     const CollectiveWork& work = context_.schedule().collectives[compiled_.op.work].work;
     if (work.name == "grad_norm" && work.kind == CollectiveKind::kAllReduce) return Norm();
+    if (IsTiedSum(work)) return TiedSum();
     for (Parameter& parameter : context_.parameters.all()) {
       if (Covers(context_.anatomy, tag_, parameter.holding)) covered_.push_back(&parameter);
     }
@@ -133,6 +136,14 @@ class SyncCompiler {
         ++parameter->reductions;
       }
     };
+    return absl::OkStatus();
+  }
+
+  // The norm's all-reduce moves what it stands for.
+  absl::Status TiedSum() {
+    task().input_size = task().output_size = 1;
+    task().pack = [](Floats& input) { input.front() = 0; };
+    task().unpack = [](Floats& /*output*/) {};
     return absl::OkStatus();
   }
 

@@ -228,6 +228,8 @@ TEST(PlanOptimus, PlansThatDoNotSuitTheModelAreDropped) {
 // T_llm of the prototype that fitted the strong-scaling table was 3.77 s and 4.85 s; coarse
 // scheduling efficiency at 3072 GPUs is 68.7 % (the paper's efficiency table).
 TEST(Strong3072, PlansAndEmits) {
+  // Which had no sum of the tied embedding's gradients, 51200 x 12288 / 8 of 4 bytes at 24 GB/s.
+  constexpr double kTiedSum = 0.0131;
   auto experiment = step::LoadExperiment("examples/paper/strong_3072_optimus.textproto");
   ASSERT_TRUE(experiment.ok()) << experiment.status();
   const hw::ProfileCostModel costs = step::testing::Costs();
@@ -242,7 +244,7 @@ TEST(Strong3072, PlansAndEmits) {
     auto built = BuildOptimusStep(*experiment, costs, {});
     ASSERT_TRUE(built.ok()) << built.status();
     const RankedPlan& best = built->plan.ranked.front();
-    EXPECT_NEAR(ToSeconds(best.llm_step), chunks == 12 ? 3.768 : 4.848, 0.01);
+    EXPECT_NEAR(ToSeconds(best.llm_step), (chunks == 12 ? 3.768 : 4.848) + kTiedSum, 0.01);
     EXPECT_TRUE(ir::Validate(built->step.schedule).ok());
     EXPECT_NEAR(built->step.model_flops.value() / 5.1197e18, 1, 5e-4);
     const Picoseconds step = step::testing::StepTime(built->step, costs);

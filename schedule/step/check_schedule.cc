@@ -87,20 +87,14 @@ absl::Status CheckProfiledTimes(const Experiment& experiment) {
   return absl::OkStatus();
 }
 
-absl::Status CheckTwoCopies(const Experiment& experiment) {
-  const Plan& plan = experiment.plan();
-  if (plan.schedule() != Plan::DUALPIPE) return absl::OkStatus();
-  if (plan.strategy() == Plan::OPTIMUS) {
-    return absl::UnimplementedError(
-        "plan.schedule: DUALPIPE under strategy OPTIMUS, whose encoders work for one LLM that "
-        "begins on stage 0, not for a second copy that begins on the last; use DUALPIPE_V or "
-        "another schedule");
+absl::Status CheckTwoCopies(const Plan& plan) {
+  if (plan.schedule() != Plan::DUALPIPE || plan.strategy() != Plan::OPTIMUS) {
+    return absl::OkStatus();
   }
-  if (experiment.has_profiled() || plan.no_optimizer()) return absl::OkStatus();
   return absl::UnimplementedError(
-      "plan.no_optimizer: DUALPIPE holds every layer on two stages, s and pipeline_parallel - 1 - "
-      "s, and summing the gradients of the two copies is not modelled; set it to simulate the "
-      "pipeline alone, or use DUALPIPE_V");
+      "plan.schedule: DUALPIPE under strategy OPTIMUS, whose encoders work for one LLM that "
+      "begins on stage 0, not for a second copy that begins on the last; use DUALPIPE_V or "
+      "another schedule");
 }
 
 }  // namespace
@@ -129,7 +123,14 @@ bool HasMemoryLimit(Plan::PipelineSchedule schedule) {
 }
 
 int VirtualStages(const Plan& plan) {
-  return plan.pipeline_parallel() * (plan.schedule() == Plan::DUALPIPE ? 1 : plan.model_chunks());
+  return plan.pipeline_parallel() * plan.model_chunks() / ModelCopies(plan);
+}
+
+int ModelCopies(const Plan& plan) { return plan.schedule() == Plan::DUALPIPE ? 2 : 1; }
+
+std::int64_t OptimizerShards(const Plan& plan) {
+  if (plan.no_distributed_optimizer()) return 1;
+  return std::int64_t{plan.data_parallel()} * ModelCopies(plan);
 }
 
 void FillScheduleDefaults(Plan& plan) {
@@ -166,7 +167,7 @@ absl::Status CheckPipelineSchedule(const Experiment& experiment) {
   OPTIMUS_RETURN_IF_ERROR(CheckChunks(plan));
   OPTIMUS_RETURN_IF_ERROR(CheckForeignFields(plan));
   OPTIMUS_RETURN_IF_ERROR(CheckProfiledTimes(experiment));
-  return CheckTwoCopies(experiment);
+  return CheckTwoCopies(plan);
 }
 
 }  // namespace optimus::step

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kOptimizerTrafficBytes = 30;
 constexpr int kGradientNormBytes = 8;  // one fp64 sum of squares
+constexpr char kTiedReduce[] = "tied_embedding_all_reduce";
 
 ir::Tag SyncTag(Phase phase, int chunk) {
   ir::Tag tag;
@@ -32,7 +33,7 @@ Bytes OptimizerTraffic(std::int64_t parameters) {
 
 Kernel OptimizerKernel(const Plan& plan, const hw::ProfileCostModel& costs,
                        std::int64_t trained_parameters) {
-  const std::int64_t shards = plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
+  const std::int64_t shards = OptimizerShards(plan);
   return OptimizerKernel(costs, OptimizerTraffic((trained_parameters + shards - 1) / shards));
 }
 
@@ -49,9 +50,14 @@ Kernel OptimizerKernel(const hw::ProfileCostModel& costs, Bytes traffic) {
 }
 
 DataParallelWriter::DataParallelWriter(const Plan& plan, const hw::ProfileCostModel& costs,
+                                       StageReplicas replicas,
                                        const std::vector<const VirtualStage*>& chunks,
                                        ProgramBuilder& program, ir::Schedule& schedule)
-    : plan_(plan), costs_(costs), program_(program), schedule_(schedule) {
+    : plan_(plan),
+      costs_(costs),
+      replicas_(std::move(replicas)),
+      program_(program),
+      schedule_(schedule) {
   for (const VirtualStage* work : chunks) {
     Chunk& chunk = chunks_.emplace_back();
     chunk.work = work;
@@ -108,7 +114,7 @@ std::int64_t DataParallelWriter::AppendGather(std::int64_t parameters, int chunk
   if (parameters == 0) return -1;
   const CollectiveWork work = {CollectiveKind::kAllGather, "parameter_all_gather",
                                Bytes(parameters * kParameterBytes)};
-  return AppendCollective(work, DataParallelGroup(), SyncTag(Phase::kParameterSync, chunk), -1);
+  return AppendCollective(work, replicas_.group, SyncTag(Phase::kParameterSync, chunk), -1);
 }
 
 std::int64_t DataParallelWriter::GatherFor(const pipeline::Slot& slot, std::size_t piece) {
@@ -148,8 +154,16 @@ void DataParallelWriter::AppendReduce(std::int64_t parameters, int chunk) {
       all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
       all_reduce ? "gradient_all_reduce" : "gradient_reduce_scatter",
       Bytes(parameters * kGradientBytes)};
-  last_reduce_ = AppendCollective(work, DataParallelGroup(), SyncTag(Phase::kGradientSync, chunk),
+  last_reduce_ = AppendCollective(work, replicas_.group, SyncTag(Phase::kGradientSync, chunk),
                                   program_.last_compute());
+}
+
+void DataParallelWriter::AppendTiedReduce() {
+  if (replicas_.tied.parameters == 0) return;
+  const CollectiveWork work = {CollectiveKind::kAllReduce, kTiedReduce,
+                               Bytes(replicas_.tied.parameters * kGradientBytes)};
+  AppendCollective(work, TiedGroup(replicas_.tied.stages), SyncTag(Phase::kGradientSync, -1),
+                   program_.last_compute());
 }
 
 std::uint32_t DataParallelWriter::AppendCollective(const CollectiveWork& work,
@@ -168,6 +182,7 @@ std::uint32_t DataParallelWriter::AppendCollective(const CollectiveWork& work,
 void DataParallelWriter::End() {
   if (plan_.no_optimizer()) return;
   if (has_collectives() && !overlapped()) AppendReduce(Total(), -1);
+  AppendTiedReduce();
   std::int64_t gradient_norm = -1;
   if (schedule_.world.gpus() > 1) {
     const CollectiveWork work = {CollectiveKind::kAllReduce, "grad_norm",

@@ -339,7 +339,7 @@ TEST(Fsdp, IsAsLargeAsTheLimitCounts) {
     const Step step = Build(experiment, Costs());
     // Beside the micro-batches: gradient norm and optimizer.
     EXPECT_EQ(static_cast<double>(step.schedule.programs[0].operations.size()),
-              2 * OperationsPerMicroBatch(experiment.plan(), *stack, blocks) + 2);
+              2 * OperationsPerMicroBatch(experiment.plan(), {}, *stack, blocks) + 2);
   }
 }
 

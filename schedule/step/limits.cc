@@ -7,7 +7,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "schedule/step/check.h"
-#include "schedule/step/check_schedule.h"
 #include "schedule/step/fsdp.h"
 #include "schedule/step/memory.h"
 
@@ -21,12 +20,8 @@ double Operations(const LoweredBlock& forward, const LoweredBlock& backward) {
   return static_cast<double>(forward.ops.size() + backward.ops.size());
 }
 
-// A send and a receive in either direction between neighbours, but none at the turn of a V.
-double MessageOperations(const Plan& plan) {
-  if (plan.pipeline_parallel() == 1) return 0;
-  const bool turns = plan.schedule() == Plan::ZB_V || plan.schedule() == Plan::DUALPIPE_V;
-  return 4.0 * (VirtualStages(plan) - 1 - (turns ? plan.model_chunks() - 1 : 0));
-}
+// A send and a receive in either direction.
+double MessageOperations(const Placing& placing) { return 4.0 * placing.CrossedBoundaries(); }
 
 // What a step is large in.
 struct Factor {
@@ -86,8 +81,9 @@ absl::Status CheckActivations(const Experiment& experiment, const Stack& stack) 
 
 }  // namespace
 
-double OperationsPerMicroBatch(const Plan& plan, const Stack& stack, const BlockTable& blocks) {
-  double count = MessageOperations(plan);
+double OperationsPerMicroBatch(const Plan& plan, const Placing& placing, const Stack& stack,
+                               const BlockTable& blocks) {
+  double count = MessageOperations(placing);
   for (const Item& item : stack.items) {
     const int passes = item.kind == ItemKind::kLayer ? stack.modules[item.module].slices : 1;
     const ItemBlocks& work = blocks.Of(item);
@@ -97,21 +93,22 @@ double OperationsPerMicroBatch(const Plan& plan, const Stack& stack, const Block
   return count;
 }
 
-double OperationsPerMicroBatch(const Plan& plan, const ProfiledBlocks& blocks) {
-  return MessageOperations(plan) +
-         VirtualStages(plan) * Operations(blocks.forward, blocks.backward);
+double OperationsPerMicroBatch(const Placing& placing, const ProfiledBlocks& blocks) {
+  return MessageOperations(placing) +
+         placing.virtual_stages() * Operations(blocks.forward, blocks.backward);
 }
 
-absl::Status CheckStepSize(const Experiment& experiment, const Stack& stack,
+absl::Status CheckStepSize(const Experiment& experiment, const Placing& placing, const Stack& stack,
                            const BlockTable& blocks) {
-  OPTIMUS_RETURN_IF_ERROR(
-      CheckOperationCount(experiment, OperationsPerMicroBatch(experiment.plan(), stack, blocks),
-                          LargestFactor(experiment, stack)));
+  OPTIMUS_RETURN_IF_ERROR(CheckOperationCount(
+      experiment, OperationsPerMicroBatch(experiment.plan(), placing, stack, blocks),
+      LargestFactor(experiment, stack)));
   return CheckActivations(experiment, stack);
 }
 
-absl::Status CheckStepSize(const Experiment& experiment, const ProfiledBlocks& blocks) {
-  return CheckOperationCount(experiment, OperationsPerMicroBatch(experiment.plan(), blocks),
+absl::Status CheckStepSize(const Experiment& experiment, const Placing& placing,
+                           const ProfiledBlocks& blocks) {
+  return CheckOperationCount(experiment, OperationsPerMicroBatch(placing, blocks),
                              MicroBatchFactor(experiment));
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "schedule/step/make_order.h"
 #include "schedule/step/testing.h"
 
 namespace optimus::step {
@@ -32,13 +33,20 @@ double CountOf(const ir::Schedule& schedule) {
   return count;
 }
 
+Placing PlacingFor(const Experiment& experiment) {
+  const auto placing = PlacingOf(experiment);
+  EXPECT_TRUE(placing.ok()) << placing.status();
+  return *placing;
+}
+
 double Predicted(const Experiment& experiment) {
   const auto stack = BuildStack(experiment);
   EXPECT_TRUE(stack.ok()) << stack.status();
   ir::Schedule schedule;
   schedule.world = {1, 2, 8};
   const BlockTable blocks(*stack, schedule);
-  return MicroBatches(experiment) * OperationsPerMicroBatch(experiment.plan(), *stack, blocks);
+  return MicroBatches(experiment) *
+         OperationsPerMicroBatch(experiment.plan(), PlacingFor(experiment), *stack, blocks);
 }
 
 TEST(OperationsPerMicroBatch, IsWhatIsLowered) {
@@ -72,7 +80,7 @@ TEST(OperationsPerMicroBatch, OfProfiledStages) {
   const Step step = Build(experiment, Costs());
   ir::Schedule schedule;
   const ProfiledBlocks blocks = BlocksOf(experiment.profiled(), 3, schedule);
-  EXPECT_EQ(CountOf(step.schedule), 6 * OperationsPerMicroBatch(experiment.plan(), blocks));
+  EXPECT_EQ(CountOf(step.schedule), 6 * OperationsPerMicroBatch(PlacingFor(experiment), blocks));
 }
 
 TEST(CheckStepSize, NamesMicroBatchesWhereTheyAreMany) {
@@ -104,7 +112,7 @@ TEST(CheckStepSize, NamesLayersWhereTheyAreMany) {
   // As if the model had them: a stack of 3 million layers.
   stack->modules[0].config.set_num_layers(3'000'000);
   stack->items.resize(3'000'000, {ItemKind::kLayer, 0, 1});
-  const absl::Status status = CheckStepSize(experiment, *stack, blocks);
+  const absl::Status status = CheckStepSize(experiment, PlacingFor(experiment), *stack, blocks);
   EXPECT_THAT(std::string(status.message()),
               AllOf(StartsWith("llm: the step has "), HasSubstr("3000000 layers")));
 }
@@ -120,7 +128,8 @@ TEST(CheckStepSize, OfProfiledStagesAndHalfOfItUnderBest) {
   Experiment megatron = best;
   megatron.mutable_plan()->set_warm_up(Plan::MEGATRON);
   const ProfiledBlocks blocks = BlocksOf(megatron.profiled(), 2, schedule);
-  EXPECT_TRUE(CheckStepSize(megatron, blocks).ok()) << CheckStepSize(megatron, blocks);
+  EXPECT_TRUE(CheckStepSize(megatron, PlacingFor(megatron), blocks).ok())
+      << CheckStepSize(megatron, PlacingFor(megatron), blocks);
 }
 
 TEST(CheckStepSize, BoundsTheActivationsOfAllMicroBatches) {
@@ -131,10 +140,11 @@ TEST(CheckStepSize, BoundsTheActivationsOfAllMicroBatches) {
   ir::Schedule schedule;
   schedule.world = {1, 2, 8};
   const BlockTable blocks(*stack, schedule);
-  EXPECT_TRUE(CheckStepSize(experiment, *stack, blocks).ok());
+  EXPECT_TRUE(CheckStepSize(experiment, PlacingFor(experiment), *stack, blocks).ok());
   stack->modules[0].whole.sequences = stack->modules[0].slice.sequences = 1'000'000'000;
-  EXPECT_THAT(std::string(CheckStepSize(experiment, *stack, blocks).message()),
-              StartsWith("batch.micro_batch: 3000 micro-batches keep up to"));
+  EXPECT_THAT(
+      std::string(CheckStepSize(experiment, PlacingFor(experiment), *stack, blocks).message()),
+      StartsWith("batch.micro_batch: 3000 micro-batches keep up to"));
 }
 
 TEST(CheckLayerTimes, BoundsTheirSum) {

@@ -210,6 +210,9 @@ std::string WithDataParallel(const std::string& plan) {
          plan + "}";
 }
 
+// Gradients of gpt-11b's tied table on one GPU.
+constexpr std::int64_t kTable = std::int64_t{4} * 51200 / 8 * 3072;
+
 std::vector<std::int64_t> TrainedByVirtualStage(const Experiment& experiment) {
   const auto stack = BuildStack(experiment);
   std::vector<std::int64_t> result;
@@ -233,10 +236,11 @@ std::vector<std::int64_t> BytesOnDataParallelStream(const Step& step, int stage)
 TEST(DataParallel, ExposedIsOneGatherAndOneReducePerStage) {
   const Step step = Build(WithDataParallel(""));
   EXPECT_THAT(NamesOnStream(step, 0, Stream::kDataParallel),
-              ElementsAre("parameter_all_gather", "gradient_reduce_scatter", "grad_norm"));
+              ElementsAre("parameter_all_gather", "gradient_reduce_scatter",
+                          "tied_embedding_all_reduce", "grad_norm"));
   const auto trained = TrainedByVirtualStage(step.experiment);
   EXPECT_THAT(BytesOnDataParallelStream(step, 0),
-              ElementsAre(2 * (trained[0] + trained[2]), 4 * (trained[0] + trained[2]), 8));
+              ElementsAre(2 * (trained[0] + trained[2]), 4 * (trained[0] + trained[2]), kTable, 8));
   for (const ir::Program& program : step.schedule.programs) {
     const std::vector<Operation> compute = OnStream(program, Stream::kCompute);
     EXPECT_EQ(DependencyStreams(program, compute.front()).front(), Stream::kDataParallel);
@@ -256,10 +260,11 @@ TEST(DataParallel, OverlappedIsOnePerChunkInOrderOfUse) {
   const Step step = Build(WithDataParallel("dp_communication: DP_OVERLAPPED"));
   EXPECT_THAT(NamesOnStream(step, 1, Stream::kDataParallel),
               ElementsAre("parameter_all_gather", "parameter_all_gather", "gradient_reduce_scatter",
-                          "gradient_reduce_scatter", "grad_norm"));
+                          "gradient_reduce_scatter", "tied_embedding_all_reduce", "grad_norm"));
   const auto trained = TrainedByVirtualStage(step.experiment);
-  EXPECT_THAT(BytesOnDataParallelStream(step, 1),
-              ElementsAre(2 * trained[1], 2 * trained[3], 4 * trained[3], 4 * trained[1], 8));
+  EXPECT_THAT(
+      BytesOnDataParallelStream(step, 1),
+      ElementsAre(2 * trained[1], 2 * trained[3], 4 * trained[3], 4 * trained[1], kTable, 8));
   // Each chunk's first compute operation waits for its own gather, first of all.
   const ir::Program& program = step.schedule.programs[1];
   std::set<int> started;
@@ -291,12 +296,13 @@ TEST(DataParallel, OverlappedReduceWaitsForTheLastWeightGradient) {
 TEST(DataParallel, WithoutDistributedOptimizerGradientsAreAllReduced) {
   const Step step = Build(WithDataParallel("no_distributed_optimizer: true"));
   EXPECT_THAT(NamesOnStream(step, 0, Stream::kDataParallel),
-              ElementsAre("gradient_all_reduce", "grad_norm"));
+              ElementsAre("gradient_all_reduce", "tied_embedding_all_reduce", "grad_norm"));
 }
 
 TEST(DataParallel, OneReplicaKeepsNormAndOptimizer) {
   const Step step = Build(SmallModel());
-  EXPECT_THAT(NamesOnStream(step, 0, Stream::kDataParallel), ElementsAre("grad_norm"));
+  EXPECT_THAT(NamesOnStream(step, 0, Stream::kDataParallel),
+              ElementsAre("tied_embedding_all_reduce", "grad_norm"));
   EXPECT_EQ(OnStream(step.schedule.programs[0], Stream::kCompute).back().tag.phase,
             Phase::kOptimizer);
 }

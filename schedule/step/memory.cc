@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/accounting.h"
+#include "schedule/step/check_schedule.h"
 #include "schedule/step/parameters.h"
 #include "schedule/step/precision.h"
 
@@ -68,10 +69,6 @@ Bytes GatheredInput(const Stack& stack, int begin, int end) {
     largest = std::max(largest, GatheredInput(stack, stack.items[i]));
   }
   return largest;
-}
-
-std::int64_t OptimizerShards(const Plan& plan) {
-  return plan.no_distributed_optimizer() ? 1 : plan.data_parallel();
 }
 
 // Forward and backward buffers on either side of the stage's virtual stages.

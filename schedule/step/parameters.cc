@@ -46,6 +46,13 @@ bool HasTiedCopy(const Stack& stack, const ItemRanges& ranges, const Placing& pl
              StagesOf(stack, ranges, placing, ItemKind::kHead);
 }
 
+std::int64_t TiedParameters(const Stack& stack, const Item& item) {
+  const bool holds_table = item.kind == ItemKind::kEmbedding || item.kind == ItemKind::kHead;
+  if (!holds_table || !IsTrained(stack, item)) return 0;
+  const Module& llm = stack.modules[0];
+  return models::TokenEmbeddingParametersPerGpu(llm.config, llm.whole.tensor_parallel);
+}
+
 ChunkParameters CountRange(const Stack& stack, int begin, int end, bool tied_copy) {
   const Module& llm = stack.modules[0];
   ChunkParameters result;

@@ -25,7 +25,11 @@ ChunkParameters CountRange(const Stack& stack, int begin, int end, bool tied_cop
 std::vector<ChunkParameters> CountChunkParameters(const Stack& stack, const ItemRanges& ranges,
                                                   const Placing& placing);
 
-// True if that copy exists: then Megatron-LM also sums its gradients between the two stages.
+// True if that copy exists: then the gradients of the two are summed between the stages.
 bool HasTiedCopy(const Stack& stack, const ItemRanges& ranges, const Placing& placing);
+
+// Of an item, on one GPU, those that a tied copy has in common with its original: the token table
+// of the embedding and of the head. 0 for other items, and where they are not trained.
+std::int64_t TiedParameters(const Stack& stack, const Item& item);
 
 }  // namespace optimus::step

@@ -21,4 +21,10 @@ bool Placing::StaysBehind(int virtual_stage) const {
   return next.has_value() && next->stage == place.stage;
 }
 
+int Placing::CrossedBoundaries() const {
+  int crossed = 0;
+  for (int v = 0; v + 1 < virtual_stages(); ++v) crossed += StaysBehind(v) ? 0 : 1;
+  return crossed;
+}
+
 }  // namespace optimus::step

@@ -21,6 +21,8 @@ struct Placing {
   // True if a micro-batch stays on its stage between `virtual_stage` and the next: at the turns of
   // a V, and where there is one stage.
   bool StaysBehind(int virtual_stage) const;
+  // Boundaries between virtual stages that a micro-batch crosses by messages.
+  int CrossedBoundaries() const;
 };
 
 inline Placing PlacingOf(const pipeline::Order& order) {

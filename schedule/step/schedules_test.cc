@@ -223,8 +223,8 @@ TEST(Schedules, DoTheSameWork) {
   for (const char* recompute : {"", " recompute: RECOMPUTE_FULL", " recompute: RECOMPUTE_SELECTIVE",
                                 " no_sequence_parallel: true"}) {
     const auto work = WorkOf(Build(Schedule(absl::StrCat("ONE_F_ONE_B", recompute))));
-    for (const char* schedule : {"ZB_H1", "ZB_H2", "ZB_1P", "ZB_2P", "ZB_V", "DUALPIPE_V",
-                                 "DUALPIPE no_optimizer: true"}) {
+    for (const char* schedule :
+         {"ZB_H1", "ZB_H2", "ZB_1P", "ZB_2P", "ZB_V", "DUALPIPE_V", "DUALPIPE"}) {
       EXPECT_EQ(WorkOf(Build(Schedule(absl::StrCat(schedule, recompute)))), work)
           << schedule << recompute;
     }
@@ -234,8 +234,8 @@ TEST(Schedules, DoTheSameWork) {
 // On every GPU all time has a cause, whatever the order.
 TEST(Schedules, EveryIdlePicosecondHasACause) {
   const auto costs = Costs();
-  for (const char* schedule :
-       {"ONE_F_ONE_B", "ZB_H1", "ZB_H2", "DUALPIPE_V", "DUALPIPE no_optimizer: true"}) {
+  for (const char* schedule : {"ONE_F_ONE_B", "ZB_H1", "ZB_H2", "DUALPIPE_V", "DUALPIPE",
+                               "DUALPIPE dp_communication: DP_OVERLAPPED"}) {
     const Step step = Build(Schedule(schedule));
     const ir::Timeline timeline = testing::Run(step, costs);
     std::size_t span = 0;
@@ -294,7 +294,7 @@ TEST(Schedules, GradientsAreSentBeforeTheWeightGradients) {
 // The reduction of a chunk waits for its last weight gradient, and nothing of the chunk comes after
 // it.
 TEST(Schedules, GradientsAreReducedAfterTheLastWeightGradient) {
-  for (const char* schedule : {"ZB_H1", "ZB_H2", "ZB_1P", "ZB_V", "DUALPIPE_V"}) {
+  for (const char* schedule : {"ZB_H1", "ZB_H2", "ZB_1P", "ZB_V", "DUALPIPE_V", "DUALPIPE"}) {
     const Step step = Build(Schedule(absl::StrCat(schedule, " dp_communication: DP_OVERLAPPED")));
     for (const ir::Program& program : step.schedule.programs) {
       int reductions = 0;
@@ -362,33 +362,6 @@ TEST(Schedules, SharingAStageHidesCollectives) {
   const Step plain = Build(Schedule("ZB_H1 no_optimizer: true"));
   EXPECT_LT(2 * waiting_for_tensor_parallel(timeline),
             waiting_for_tensor_parallel(testing::Run(plain, costs)));
-}
-
-TEST(Schedules, TwoCopiesOfTheModel) {
-  const Step step = Build(Schedule("DUALPIPE no_optimizer: true"));
-  EXPECT_TRUE(step.schedule.modules[0].both_directions);
-  const auto stack = BuildStack(step.experiment);
-  std::int64_t parameters = 0;
-  for (const Item& item : stack->items) parameters += ItemParameters(*stack, item);
-  Bytes held;
-  for (const StageMemory& memory : step.memory) held += memory.parameters;
-  // bf16, two copies: either has its embedding and its head.
-  EXPECT_EQ(held, Bytes(std::int64_t{4} * parameters));
-  EXPECT_THAT(Refusal(Parse(Schedule("DUALPIPE"))),
-              AllOf(StartsWith("plan.no_optimizer: DUALPIPE holds every layer on two stages"),
-                    HasSubstr("use DUALPIPE_V")));
-}
-
-// The head of a V is on the first stage, beside the embedding: a tied table needs no copy.
-TEST(Schedules, AVNeedsNoCopyOfATiedEmbedding) {
-  const auto stack = BuildStack(Parse(Schedule("DUALPIPE_V")));
-  ASSERT_TRUE(stack.ok()) << stack.status();
-  Stack tied = *stack;
-  tied.modules[0].config.set_tied_embeddings(true);
-  const auto items = static_cast<int>(stack->items.size());
-  const ItemRanges ranges = {0, items / 4, items / 2, items - 3, items};
-  EXPECT_TRUE(HasTiedCopy(tied, ranges, {.stages = 2, .chunks = 2}));
-  EXPECT_FALSE(HasTiedCopy(tied, ranges, {pipeline::Placement::kV, 2, 2}));
 }
 
 // On the first stage, which holds the most of 1F1B. With full recomputation what was recomputed

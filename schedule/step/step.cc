@@ -19,7 +19,6 @@
 #include "schedule/step/lower.h"
 #include "schedule/step/make_order.h"
 #include "schedule/step/memory.h"
-#include "schedule/step/parameters.h"
 #include "schedule/step/stage_times.h"
 #include "schedule/step/virtual_stages.h"
 #include "schedule/step/work_tables.h"
@@ -121,8 +120,7 @@ void NoteUnevenLayers(const Stack& stack, const ItemRanges& ranges, Step& step) 
                                     " virtual stages, ", fewest, " to ", most, " each"));
 }
 
-void NoteSimplifications(const Stack& stack, const ItemRanges& ranges, const Placing& placing,
-                         Step& step) {
+void NoteSimplifications(const Stack& stack, Step& step) {
   const ir::Parallelism& world = step.schedule.world;
   const bool pipelined = world.pp > 1;
   if (stack.modules.size() > 1) {
@@ -134,11 +132,6 @@ void NoteSimplifications(const Stack& stack, const ItemRanges& ranges, const Pla
     step.notes.emplace_back(
         "several encoders: passing the first one's output through the stages of the others is not "
         "counted in message sizes");
-  }
-  if (HasTiedCopy(stack, ranges, placing)) {
-    step.notes.emplace_back(
-        "tied embeddings: the all-reduce of their gradient between the first and the last stage is "
-        "not modelled");
   }
   if (pipelined && world.tp > 1 && step.experiment.plan().no_sequence_parallel()) {
     step.notes.emplace_back(
@@ -195,7 +188,7 @@ absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
                                      .both_directions = GoesBothWays(placing)});
   }
   const BlockTable blocks(stack, step.schedule);
-  OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, stack, blocks));
+  OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, placing, stack, blocks));
   OPTIMUS_ASSIGN_OR_RETURN(const ItemRanges ranges, LayOutWithTimes(costs, stack, blocks, step));
   if (step.experiment.plan().strategy() == Plan::FSDP) {
     LowerAsFsdp(costs, stack, blocks, step);
@@ -206,7 +199,7 @@ absl::Status BuildFromModels(const hw::ProfileCostModel& costs, Step& step) {
   DescribeContents(
       placing, [&](int v) { return DescribeItems(stack, ranges[v], ranges[v + 1]); }, step);
   NoteUnevenLayers(stack, ranges, step);
-  NoteSimplifications(stack, ranges, placing, step);
+  NoteSimplifications(stack, step);
   return absl::OkStatus();
 }
 
@@ -219,7 +212,7 @@ absl::Status BuildFromProfile(const hw::ProfileCostModel& costs, Step& step) {
                                    .both_directions = GoesBothWays(placing)});
   const int parts = GoesBothWays(placing) ? 1 : plan.model_chunks();
   const ProfiledBlocks blocks = BlocksOf(times, parts, step.schedule);
-  OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, blocks));
+  OPTIMUS_RETURN_IF_ERROR(CheckStepSize(step.experiment, placing, blocks));
   OPTIMUS_ASSIGN_OR_RETURN(
       step.order,
       LowerWithWarmUp(costs, placing, VirtualStagesOf(times, placing, blocks, step.schedule),

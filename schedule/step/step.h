@@ -17,11 +17,13 @@ namespace optimus::step {
 
 // Per GPU of one pipeline stage.
 struct StageMemory {
-  Bytes parameters;       // bf16
-  Bytes gradients;        // fp32
-  Bytes optimizer_state;  // 12 bytes a parameter, divided by DP under the distributed optimizer
-  Bytes activations;      // kept by the pipeline schedule at its peak
-  Bytes workspace;        // recomputation of one layer, logits, communication buffers
+  Bytes parameters;  // bf16
+  Bytes gradients;   // fp32
+  // 12 bytes a parameter; under the distributed optimizer divided by DP, and under DualPipe, where
+  // two stages hold every parameter, by twice DP.
+  Bytes optimizer_state;
+  Bytes activations;  // kept by the pipeline schedule at its peak
+  Bytes workspace;    // recomputation of one layer, logits, communication buffers
   Bytes total() const { return parameters + gradients + optimizer_state + activations + workspace; }
 };
 

@@ -173,6 +173,7 @@ std::vector<VirtualStage> VirtualStagesOf(const Stack& stack, const ItemRanges& 
       const std::int64_t trained = CountRange(stack, i, i + 1, tied_copy).trained;
       stages[v].items.push_back({TagOf(stack.items[i], 0), trained});
       stages[v].trained_parameters += trained;
+      if (tied_copy) stages[v].tied_parameters += TiedParameters(stack, stack.items[i]);
     }
   }
   ConnectAll(stack, ranges, placing, schedule, stages);

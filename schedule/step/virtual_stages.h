@@ -41,6 +41,9 @@ struct VirtualStage {
   Edges edges;
   std::vector<StageItem> items;         // in the order of the forward; empty for measured stages
   std::int64_t trained_parameters = 0;  // of them together
+  // Of them, on one GPU, the table that is held twice: with the embedding, and where that is on
+  // another stage, with the head that is tied to it. 0 elsewhere, and where it is not trained.
+  std::int64_t tied_parameters = 0;
 
   const std::vector<Piece>& PiecesOf(pipeline::SlotKind kind) const;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "schedule/ir/critical_path.h"
 #include "schedule/step/layout.h"
 
@@ -25,65 +26,54 @@ Picoseconds WorkTime(const LoweredOp& op, const ir::Schedule& schedule, const Co
   return UncontendedTime(costs, costs.CollectiveCost(collective.work, shape));
 }
 
-// `backward` makes the block of some gradients, of which the item wants `wanted`. The parts have no
-// work of their own, so that they add nothing to the tables.
-template <class MakeBlock>
-void LowerBackward(const MakeBlock& backward, models::Gradients wanted, ir::Schedule& schedule,
-                   ItemBlocks& blocks) {
-  using models::Gradients;
-  blocks.backward = Lower(backward(wanted), schedule);
-  if (wanted != Gradients::kWeights) {
-    blocks.backward_data = Lower(backward(Gradients::kData), schedule);
-  }
-  if (wanted != Gradients::kData) {
-    blocks.backward_weight = Lower(backward(Gradients::kWeights), schedule);
-  }
-}
+// An item of `module` in front of or inside `llm`, as blocks.
+struct BlockMaker {
+  ItemKind kind;
+  const Module& module;
+  const Module& llm;
 
-ItemBlocks LowerLayer(const Module& module, ir::Schedule& schedule) {
-  ItemBlocks blocks;
-  blocks.forward = Lower(models::LayerForward(module.config, module.slice), schedule);
-  if (module.frozen) return blocks;
-  LowerBackward(
-      [&](models::Gradients gradients) {
+  models::Block Forward() const {
+    switch (kind) {
+      case ItemKind::kLayer:
+        return models::LayerForward(module.config, module.slice);
+      case ItemKind::kProjector:
+        return models::ProjectorForward(module.config, llm.config.hidden_size(), module.whole);
+      case ItemKind::kEmbedding:
+        return models::EmbeddingForward(module.config, module.whole);
+      case ItemKind::kHead:
+        break;
+    }
+    return models::HeadForward(module.config, module.whole);
+  }
+
+  models::Block Backward(models::Gradients gradients) const {
+    switch (kind) {
+      case ItemKind::kLayer:
         return models::LayerBackward(module.config, module.slice, gradients);
-      },
-      models::Gradients::kBoth, schedule, blocks);
-  return blocks;
-}
+      case ItemKind::kProjector:
+        return models::ProjectorBackward(module.config, llm.config.hidden_size(), module.whole,
+                                         gradients);
+      case ItemKind::kEmbedding:
+        return models::EmbeddingBackward(module.config, module.whole, gradients);
+      case ItemKind::kHead:
+        break;
+    }
+    return models::HeadBackward(module.config, module.whole, gradients);
+  }
+};
 
-ItemBlocks LowerProjector(const Module& encoder, std::int64_t llm_hidden, ir::Schedule& schedule) {
+// The parts of a backward have no work of their own, so that they add nothing to the tables.
+ItemBlocks LowerItem(const BlockMaker& item, ir::Schedule& schedule) {
+  using models::Gradients;
   ItemBlocks blocks;
-  blocks.forward =
-      Lower(models::ProjectorForward(encoder.config, llm_hidden, encoder.whole), schedule);
+  blocks.forward = Lower(item.Forward(), schedule);
+  if (item.module.frozen && item.kind == ItemKind::kLayer) return blocks;
   // Nothing behind a frozen encoder's output wants its gradient.
-  LowerBackward(
-      [&](models::Gradients gradients) {
-        return models::ProjectorBackward(encoder.config, llm_hidden, encoder.whole, gradients);
-      },
-      encoder.frozen ? models::Gradients::kWeights : models::Gradients::kBoth, schedule, blocks);
-  return blocks;
-}
-
-ItemBlocks LowerEmbedding(const Module& llm, ir::Schedule& schedule) {
-  ItemBlocks blocks;
-  blocks.forward = Lower(models::EmbeddingForward(llm.config, llm.whole), schedule);
-  LowerBackward(
-      [&](models::Gradients gradients) {
-        return models::EmbeddingBackward(llm.config, llm.whole, gradients);
-      },
-      models::Gradients::kBoth, schedule, blocks);
-  return blocks;
-}
-
-ItemBlocks LowerHead(const Module& llm, ir::Schedule& schedule) {
-  ItemBlocks blocks;
-  blocks.forward = Lower(models::HeadForward(llm.config, llm.whole), schedule);
-  LowerBackward(
-      [&](models::Gradients gradients) {
-        return models::HeadBackward(llm.config, llm.whole, gradients);
-      },
-      models::Gradients::kBoth, schedule, blocks);
+  const bool weights_alone = item.module.frozen && item.kind == ItemKind::kProjector;
+  const Gradients wanted = weights_alone ? Gradients::kWeights : Gradients::kBoth;
+  blocks.backward = Lower(item.Backward(wanted), schedule);
+  if (!weights_alone) blocks.backward_data = Lower(item.Backward(Gradients::kData), schedule);
+  blocks.backward_weight = Lower(item.Backward(Gradients::kWeights), schedule);
   return blocks;
 }
 
@@ -105,6 +95,16 @@ std::int32_t Intern(std::vector<ir::Group>& table, const ir::Group& group) {
 ir::Group TensorParallelGroup() { return {.name = "tp", .over_tp = true}; }
 ir::Group DataParallelGroup() { return {.name = "dp", .over_dp = true}; }
 ir::Group ModelGroup() { return {.name = "model", .over_pp = true, .over_tp = true}; }
+ir::Group TiedGroup(std::array<std::int32_t, 2> stages) {
+  return {
+      .name = absl::StrCat("tied ", stages[0], "+", stages[1]), .over_pp = true, .pp_pair = stages};
+}
+ir::Group CopiesGroup(std::array<std::int32_t, 2> stages) {
+  return {.name = absl::StrCat("dp ", stages[0], "+", stages[1]),
+          .over_dp = true,
+          .over_pp = true,
+          .pp_pair = stages};
+}
 
 LoweredBlock Lower(const models::Block& block, ir::Schedule& schedule, const ir::Group& group) {
   LoweredBlock lowered;
@@ -132,14 +132,14 @@ BlockTable::BlockTable(const Stack& stack, ir::Schedule& schedule) {
   const Module& llm = stack.modules[0];
   for (std::size_t m = 0; m < stack.modules.size(); ++m) {
     ModuleBlocks blocks;
-    blocks.layer = LowerLayer(stack.modules[m], schedule);
+    blocks.layer = LowerItem({ItemKind::kLayer, stack.modules[m], llm}, schedule);
     if (m > 0) {
-      blocks.projector = LowerProjector(stack.modules[m], llm.config.hidden_size(), schedule);
+      blocks.projector = LowerItem({ItemKind::kProjector, stack.modules[m], llm}, schedule);
     }
     modules_.push_back(std::move(blocks));
   }
-  embedding_ = LowerEmbedding(llm, schedule);
-  head_ = LowerHead(llm, schedule);
+  embedding_ = LowerItem({ItemKind::kEmbedding, llm, llm}, schedule);
+  head_ = LowerItem({ItemKind::kHead, llm, llm}, schedule);
 }
 
 const ItemBlocks& BlockTable::Of(const Item& item) const {

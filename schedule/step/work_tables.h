@@ -2,6 +2,7 @@
 // Every distinct block of the model, made once: its kernels and collectives interned in the
 // Schedule's tables, so that emitting a layer for one more micro-batch only copies indices.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,10 @@ std::int32_t Intern(std::vector<ir::Group>& table, const ir::Group& group);
 ir::Group TensorParallelGroup();
 ir::Group DataParallelGroup();
 ir::Group ModelGroup();
+// Those over two stages a < b: "tied a+b" (the two ranks of a replica that hold the same part of a
+// tied table), "dp a+b" (the data-parallel ranks of stages that hold copies of the same layers).
+ir::Group TiedGroup(std::array<std::int32_t, 2> stages);
+ir::Group CopiesGroup(std::array<std::int32_t, 2> stages);
 
 // A models::Block whose work is interned.
 struct LoweredOp {

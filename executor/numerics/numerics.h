@@ -18,7 +18,8 @@
 // Where weight gradients run apart from the data gradients of their layer (zero bubble), what they
 // need is kept until they have run, and counted.
 //
-// What the Schedule leaves out and real data needs (said again where it is done):
+// What the Schedule leaves out and real data needs (said again where it is done; of tied embeddings
+// it has a sum between two stages, which takes place without data):
 //   - sums over tensor-parallel ranks of gradients that each has a part of (norms under sequence
 //     parallelism, shared key/value heads) and of tied embeddings over the pipeline: they travel
 //     with the gradient norm, where Megatron-LM has them too;

@@ -45,7 +45,7 @@ ir::Program LaneEmitter::Emit() && {
   return std::move(program_).Finish(stage_, lane_);
 }
 
-// Gradient norm and optimizer: what comes after all reductions.
+// Sum of a tied table's gradients, gradient norm and optimizer: what comes after all reductions.
 bool LaneEmitter::IsStepEnd(const ir::Operation& op) const {
   if (op.tag.phase == Phase::kOptimizer) return true;
   return op.stream == ir::Stream::kDataParallel && op.tag.phase == Phase::kGradientSync &&

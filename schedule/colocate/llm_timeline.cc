@@ -63,7 +63,8 @@ bubble::LlmStage StageOf(const ProgramRun& run) {
   return stage;
 }
 
-// The gradient norm, which goes over the pipeline, comes after the reductions.
+// The sum of a tied table's gradients and the gradient norm, which go over the pipeline alone, come
+// after the reductions.
 bool IsGradientReduction(const ir::Schedule& schedule, const ir::Operation& op) {
   return op.stream == ir::Stream::kDataParallel && op.tag.phase == Phase::kGradientSync &&
          schedule.groups[schedule.collectives[op.work].group].over_dp;

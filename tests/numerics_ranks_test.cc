@@ -19,6 +19,7 @@ using optimus::testing::NumericsCase;
 
 constexpr char kMegatron[] = "schedule: ONE_F_ONE_B layout: EQUAL_LAYERS allow_uneven: true ";
 
+constexpr char kTwoDirections[] = "schedule: DUALPIPE layout: EQUAL_LAYERS allow_uneven: true ";
 constexpr char kV[] = "schedule: ZB_V layout: EQUAL_LAYERS allow_uneven: true ";
 
 std::string Optimus(const std::string& scheduler, int pp, int tp,
@@ -37,7 +38,8 @@ std::vector<NumericsCase> Cases(int ranks) {
             CaseOf(1, 2, 1, Optimus("PAPER", 2, 1)),
             CaseOf(1, 2, 1, Optimus("LIST", 1, 1)),
             CaseOf(1, 2, 1, Optimus("LIST", 1, 1, "ZB_H1")),
-            CaseOf(1, 2, 1, kV)};
+            CaseOf(1, 2, 1, kV),
+            CaseOf(1, 2, 1, kTwoDirections)};
   }
   if (ranks == 4) {
     return {CaseOf(1, 2, 2, kMegatron), CaseOf(1, 2, 2, Optimus("LIST", 2, 1)), CaseOf(1, 2, 2, kV),

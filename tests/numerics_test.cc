@@ -55,8 +55,10 @@ TEST(Pipeline, RefusesWhatItCannotFollowInOneLine) {
   using ::testing::AllOf;
   using ::testing::HasSubstr;
   const std::string even = "layout: EQUAL_LAYERS allow_uneven: true schedule: ";
+  // One copy of every layer a direction, and nothing that sums their gradients.
   EXPECT_THAT(refusal(even + "DUALPIPE no_optimizer: true"),
-              AllOf(HasSubstr("goes in both directions"), HasSubstr("use DUALPIPE_V")));
+              AllOf(HasSubstr("reduces the gradient of"), HasSubstr("over its 2 copies")));
+  EXPECT_THAT(refusal(even + "ZB_H1 no_optimizer: true"), HasSubstr("remove no_optimizer"));
   EXPECT_THAT(refusal(absl::StrCat(even, "ONE_F_ONE_B dp_communication: DP_OVERLAPPED ",
                                    "dp_bucket_parameters: 1"),
                       /*data_parallel=*/2),

@@ -121,7 +121,8 @@ absl::Status Anatomy::ReadModule(int m) {
   plan.own_pipelines = info.pipelines > 0;
   plan.tp = info.tensor_parallel > 0 ? info.tensor_parallel : schedule_->world.tp;
   plan.subgroups = schedule_->world.tp / plan.tp;
-  plan.data_parallel = schedule_->world.dp * std::max(info.pipelines, 1);
+  plan.data_parallel =
+      schedule_->world.dp * std::max(info.pipelines, 1) * (info.both_directions ? 2 : 1);
   OPTIMUS_RETURN_IF_ERROR(
       CheckShape(m == 0 ? model_->llm : model_->encoders[m - 1].model, plan, sequence_parallel_));
   modules_.push_back(std::move(plan));

@@ -38,7 +38,11 @@ class Lister {
       return other.tensor == tensor && other.row == rows.begin && other.column == columns.begin;
     };
     const auto found = std::find_if(holdings_.begin(), holdings_.end(), same);
-    if (found != holdings_.end()) return;  // tied embedding and head on one rank
+    if (found != holdings_.end()) {  // tied embedding and head on one rank
+      // It is needed with the embedding's chunk first, and has its gradient with it last.
+      if (item_.layer == ir::kEmbeddingLayer) found->item = item_;
+      return;
+    }
     Holding holding;
     holding.tensor = tensor;
     holding.row = rows.begin;

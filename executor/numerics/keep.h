@@ -1,7 +1,8 @@
 #pragma once
 // What a weight gradient needs outlives the data gradients of its layer where the two run apart
 // (zero bubble: Qi et al., arXiv 2401.10241, section 2): the inputs of the linear layers and the
-// gradients of their outputs.
+// gradients of their outputs. Under sequence parallelism the inputs are kept as they were gathered:
+// the Schedule does not gather them again.
 
 #include <deque>
 

@@ -29,13 +29,6 @@ absl::Status CheckNoBuckets(const ir::Schedule& schedule, const ir::Program& pro
 }  // namespace
 
 absl::Status CheckSupported(const ir::Schedule& schedule) {
-  for (const ir::ModuleInfo& module : schedule.modules) {
-    if (!module.both_directions) continue;
-    return absl::UnimplementedError(
-        absl::StrCat("numerics: module '", module.name,
-                     "' goes in both directions (DUALPIPE), two copies whose gradients real data "
-                     "cannot sum yet; use DUALPIPE_V, or run without --numerics"));
-  }
   for (const ir::Program& program : schedule.programs) {
     OPTIMUS_RETURN_IF_ERROR(CheckNoBuckets(schedule, program));
   }

@@ -6,10 +6,8 @@
 
 namespace optimus::executor::numerics {
 
-// UNIMPLEMENTED, in one line with what to use instead, for a Schedule
-//   - that reduces gradients in several buckets a model chunk;
-//   - that holds two copies of the model, one in each direction (DualPipe): it does not say how
-//     their gradients become one.
+// UNIMPLEMENTED, in one line with what to use instead, for a Schedule that reduces gradients in
+// several buckets a model chunk: their collectives do not say which parameters are in which.
 absl::Status CheckSupported(const ir::Schedule& schedule);
 
 }  // namespace optimus::executor::numerics

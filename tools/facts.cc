@@ -212,6 +212,7 @@ std::string OptimizerText(const Plan& plan) {
                          : "distributed: parameter all-gather, gradient reduce-scatter";
   const bool copies = plan.schedule() == Plan::DUALPIPE;
   if (plan.data_parallel() == 1 && !copies) return "one replica: no data-parallel communication";
+  if (plan.grad_reduce_in_bf16()) absl::StrAppend(&text, " in bf16");
   if (copies) absl::StrAppend(&text, ", over both copies");
   if (plan.dp_communication() != Plan::DP_OVERLAPPED) return absl::StrCat(text, ", exposed");
   if (plan.dp_bucket_parameters() == 0) return absl::StrCat(text, ", overlapped per model chunk");

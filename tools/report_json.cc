@@ -145,7 +145,7 @@ constexpr JsonField kFields[] = {
     {"bubbles.pp_other_s", "mean idle time for any other dependency"},
     {"bubbles.tp_s", "mean idle time in tensor-parallel collectives"},
     {"memory.parameters_gib", "of one GPU of the fullest stage: bf16 parameters"},
-    {"memory.gradients_gib", "fp32 gradients"},
+    {"memory.gradients_gib", "gradients: fp32, or bf16 under plan.grad_reduce_in_bf16"},
     {"memory.optimizer_state_gib", "fp32 parameters and Adam's moments"},
     {"memory.activations_gib", "activations kept at the peak of the pipeline"},
     {"memory.workspace_gib", "recomputed layer, logits, communication buffers"},

@@ -120,7 +120,7 @@ bubble::EncoderSync MakeEncoderSync(const EncoderContext& context, int encoder,
     std::reverse(parts.begin(), parts.end());
     sync.reductions[p] = writer.Buckets(
         parts, all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
-        all_reduce ? "gradient_all_reduce" : "gradient_reduce_scatter", step::kGradientBytes);
+        all_reduce ? "gradient_all_reduce" : "gradient_reduce_scatter", step::GradientBytes(llm));
   }
   return sync;
 }

@@ -9,8 +9,8 @@
 namespace optimus::colocate {
 namespace {
 
-std::int64_t TrainedParameters(const step::StageMemory& memory) {
-  return memory.gradients.value() / step::kGradientBytes;
+std::int64_t TrainedParameters(const step::Plan& plan, const step::StageMemory& memory) {
+  return memory.gradients.value() / step::GradientBytes(plan);
 }
 
 std::int64_t Share(std::int64_t parameters, std::int64_t shards) {
@@ -48,16 +48,19 @@ std::vector<planner::EncoderOnGpus> OnGpus(absl::Span<const PlannedEncoder> enco
 std::vector<Kernel> OptimizerKernels(const EncoderContext& context, const LlmStep& llm,
                                      absl::Span<const PlannedEncoder> encoders) {
   const ir::Parallelism& world = llm.step.schedule.world;
-  const bool sharded = !context.experiment.plan().no_distributed_optimizer();
+  const step::Plan& its = context.experiment.plan();
+  const bool sharded = !its.no_distributed_optimizer();
   std::vector<Kernel> kernels;
   for (int stage = 0; stage < world.pp; ++stage) {
-    std::int64_t share = Share(TrainedParameters(llm.step.memory[stage]), sharded ? world.dp : 1);
+    std::int64_t share =
+        Share(TrainedParameters(its, llm.step.memory[stage]), sharded ? world.dp : 1);
     for (const PlannedEncoder& encoder : encoders) {
       const planner::EncoderPlan& plan = encoder.plan();
       const step::StageMemory& fixed = encoder.on_gpus.stages[stage % plan.pipeline_parallel].fixed;
-      share += Share(TrainedParameters(fixed), sharded ? planner::DataParallelOf(plan, world) : 1);
+      share +=
+          Share(TrainedParameters(its, fixed), sharded ? planner::DataParallelOf(plan, world) : 1);
     }
-    kernels.push_back(step::OptimizerKernel(context.costs, step::OptimizerTraffic(share)));
+    kernels.push_back(step::OptimizerKernel(context.costs, step::OptimizerTraffic(its, share)));
   }
   return kernels;
 }

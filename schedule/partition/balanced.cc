@@ -56,9 +56,10 @@ absl::Status CheckBalanced(const std::vector<Picoseconds>& layer_times, int virt
         absl::StrCat("virtual stages: ", virtual_stages, " is not a positive number"));
   }
   if (layer_times.size() < static_cast<std::size_t>(virtual_stages)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "layers: ", layer_times.size(), " layers cannot fill ", virtual_stages,
-        " virtual stages, every stage needs one; use fewer stages or fewer model chunks"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("layers: ", layer_times.size(), ", fewer than the ", virtual_stages,
+                     " virtual stages, every stage needs one; use fewer stages, or a schedule with "
+                     "fewer model chunks"));
   }
   for (std::size_t i = 0; i < layer_times.size(); ++i) {
     if (layer_times[i] < Picoseconds(0)) {

@@ -128,7 +128,8 @@ TEST(BalancedTest, WeighsLayers) {
 }
 
 TEST(BalancedTest, Refuses) {
-  EXPECT_THAT(Balanced(MakeTimes({1, 2}), 3).status().message(), HasSubstr("2 layers cannot fill"));
+  EXPECT_THAT(Balanced(MakeTimes({1, 2}), 3).status().message(),
+              HasSubstr("layers: 2, fewer than the 3"));
   EXPECT_THAT(Balanced(MakeTimes({1, 2}), 0).status().message(), HasSubstr("0 is not a positive"));
   EXPECT_THAT(Balanced(MakeTimes({1, -2}), 1).status().message(), HasSubstr("layer 1: negative"));
 }

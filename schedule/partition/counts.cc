@@ -14,9 +14,10 @@ absl::StatusOr<Boundaries> EqualLayers(int layers, int virtual_stages, bool allo
         absl::StrCat("virtual stages: ", virtual_stages, " is not a positive number"));
   }
   if (layers < virtual_stages) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "layers: ", layers, " layers cannot fill ", virtual_stages,
-        " virtual stages, every stage needs one; use fewer stages or fewer model chunks"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("layers: ", layers, ", fewer than the ", virtual_stages,
+                     " virtual stages, every stage needs one; use fewer stages, or a schedule with "
+                     "fewer model chunks"));
   }
   const int each = layers / virtual_stages, more = layers % virtual_stages;
   if (more != 0 && !allow_uneven) {

@@ -35,8 +35,8 @@ TEST(EqualLayersTest, TenLayersOnThreeStagesKeepEveryLayerOnce) {
 }
 
 TEST(EqualLayersTest, RefusesEmptyStagesAndBadNumbers) {
-  EXPECT_THAT(EqualLayers(3, 4, true).status().message(), HasSubstr("3 layers cannot fill 4"));
-  EXPECT_THAT(EqualLayers(0, 1, true).status().message(), HasSubstr("0 layers"));
+  EXPECT_THAT(EqualLayers(3, 4, true).status().message(), HasSubstr("layers: 3, fewer than the 4"));
+  EXPECT_THAT(EqualLayers(0, 1, true).status().message(), HasSubstr("layers: 0, fewer"));
   EXPECT_THAT(EqualLayers(4, 0, true).status().message(), HasSubstr("0 is not a positive"));
   EXPECT_THAT(EqualLayers(4, -2, true).status().message(), HasSubstr("-2 is not a positive"));
 }

@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<EncoderStageMemory>> EncoderMemory(const step::Plan& 
   std::vector<EncoderStageMemory> result(plan.pipeline_parallel);
   for (std::int32_t p = 0; p < plan.pipeline_parallel; ++p) {
     step::StageMemory& fixed = result[p].fixed;
-    fixed = step::StateMemory(parameters[p].all, parameters[p].trained, shards);
+    fixed = step::StateMemory(llm, parameters[p].all, parameters[p].trained, shards);
     fixed.workspace = RecomputeWorkspace(cut.modules[module]) + GatheredInput(cut.modules[module]) +
                       MessageBuffers(cut, ranges, module, p);
     result[p].activations_per_micro_batch = step::ActivationBytes(cut, ranges[p], ranges[p + 1]);

@@ -1,5 +1,6 @@
 #include "schedule/step/check_schedule.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -79,6 +80,12 @@ absl::Status CheckProfiledTimes(const Experiment& experiment) {
     return Bad("profiled.together_ms", absl::StrCat("is set with ", NameOf(plan)),
                "remove it: only DUALPIPE, DUALPIPE_V and CUSTOM run a forward and a backward "
                "together");
+  }
+  if (const double longer = std::max(times.forward_ms(), times.backward_ms() + times.weight_ms());
+      times.together_ms() != 0 && times.together_ms() < longer * (1 - 1e-12)) {
+    return Bad("profiled.together_ms",
+               absl::StrCat("is ", times.together_ms(), ", less than the longer half alone"),
+               absl::StrCat("give ", longer, " or more, or 0: one after the other"));
   }
   if (!HasMemoryLimit(plan.schedule()) && times.has_weight_share()) {
     return Bad("profiled.weight_share", absl::StrCat("is set with ", NameOf(plan)),

@@ -70,7 +70,8 @@ absl::Status CheckDecided(const std::string& field, const std::string& value,
                           const std::string& allowed, const std::string& strategy) {
   if (value == allowed) return absl::OkStatus();
   return Bad(field, absl::StrCat(value, " under strategy ", strategy),
-             absl::StrCat("it is always ", allowed, " there; remove the field"));
+             absl::StrCat("it is always ", allowed,
+                          " there; leave it out, in the file and among the flags"));
 }
 
 absl::Status CheckOneFOneB(const Plan& plan, const std::string& strategy) {
@@ -99,6 +100,10 @@ absl::Status CheckFsdp(const Plan& plan) {
   if (plan.no_distributed_optimizer()) {
     return Bad("plan.no_distributed_optimizer", "is set under strategy FSDP",
                "remove it: FSDP shards the optimizer as well");
+  }
+  if (plan.grad_reduce_in_bf16()) {
+    return Bad("plan.grad_reduce_in_bf16", "is set under strategy FSDP",
+               "remove it: FSDP reduces in bf16 unless plan.fsdp.reduce_in_fp32 is set");
   }
   if (plan.no_optimizer()) {
     return Bad("plan.no_optimizer", "is set under strategy FSDP",

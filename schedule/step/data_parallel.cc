@@ -8,7 +8,7 @@
 namespace optimus::step {
 namespace {
 
-constexpr int kOptimizerTrafficBytes = 30;
+constexpr int kOptimizerStateTrafficBytes = 24;
 constexpr int kGradientNormBytes = 8;  // one fp64 sum of squares
 constexpr char kTiedReduce[] = "tied_embedding_all_reduce";
 
@@ -27,14 +27,14 @@ bool MakesWeightGradients(const pipeline::Slot& slot) {
 
 }  // namespace
 
-Bytes OptimizerTraffic(std::int64_t parameters) {
-  return Bytes(parameters * kOptimizerTrafficBytes);
+Bytes OptimizerTraffic(const Plan& plan, std::int64_t parameters) {
+  return Bytes(parameters * (kOptimizerStateTrafficBytes + GradientBytes(plan) + kParameterBytes));
 }
 
 Kernel OptimizerKernel(const Plan& plan, const hw::ProfileCostModel& costs,
                        std::int64_t trained_parameters) {
   const std::int64_t shards = OptimizerShards(plan);
-  return OptimizerKernel(costs, OptimizerTraffic((trained_parameters + shards - 1) / shards));
+  return OptimizerKernel(costs, OptimizerTraffic(plan, (trained_parameters + shards - 1) / shards));
 }
 
 Kernel OptimizerKernel(const hw::ProfileCostModel& costs, Bytes traffic) {
@@ -153,7 +153,7 @@ void DataParallelWriter::AppendReduce(std::int64_t parameters, int chunk) {
   const CollectiveWork work = {
       all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
       all_reduce ? "gradient_all_reduce" : "gradient_reduce_scatter",
-      Bytes(parameters * kGradientBytes)};
+      Bytes(parameters * GradientBytes(plan_))};
   last_reduce_ = AppendCollective(work, replicas_.group, SyncTag(Phase::kGradientSync, chunk),
                                   program_.last_compute());
 }
@@ -161,7 +161,7 @@ void DataParallelWriter::AppendReduce(std::int64_t parameters, int chunk) {
 void DataParallelWriter::AppendTiedReduce() {
   if (replicas_.tied.parameters == 0) return;
   const CollectiveWork work = {CollectiveKind::kAllReduce, kTiedReduce,
-                               Bytes(replicas_.tied.parameters * kGradientBytes)};
+                               Bytes(replicas_.tied.parameters * GradientBytes(plan_))};
   AppendCollective(work, TiedGroup(replicas_.tied.stages), SyncTag(Phase::kGradientSync, -1),
                    program_.last_compute());
 }

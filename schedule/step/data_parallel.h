@@ -108,8 +108,8 @@ class DataParallelWriter {
 };
 
 // HBM traffic of Adam on `parameters` per GPU: fp32 master copy, momentum and variance read and
-// written (24 bytes), fp32 gradient read (4), bf16 parameter written (2).
-Bytes OptimizerTraffic(std::int64_t parameters);
+// written (24 bytes), gradient read (4, or 2), bf16 parameter written (2).
+Bytes OptimizerTraffic(const Plan& plan, std::int64_t parameters);
 
 // fixed: what the profile charges for the whole optimizer step; the memory-bound kernel of
 // `traffic` instead where that one lasts longer.

@@ -314,6 +314,33 @@ TEST(DataParallel, NoOptimizerMeansNeither) {
             Phase::kOptimizer);
 }
 
+// Half the bytes are kept and travel, and the optimizer reads half as many; nothing else changes.
+TEST(DataParallel, GradientsInSixteenBitsAreHalf) {
+  const Step fp32 = Build(WithDataParallel(""));
+  const Step bf16 = Build(WithDataParallel("grad_reduce_in_bf16: true"));
+  ASSERT_EQ(fp32.schedule.collectives.size(), bf16.schedule.collectives.size());
+  int halved = 0;
+  for (std::size_t i = 0; i < fp32.schedule.collectives.size(); ++i) {
+    const CollectiveWork& whole = fp32.schedule.collectives[i].work;
+    const CollectiveWork& half = bf16.schedule.collectives[i].work;
+    ASSERT_EQ(whole.name, half.name);
+    const bool gradients = whole.name == "gradient_reduce_scatter" ||
+                           whole.name == "gradient_all_reduce" ||
+                           whole.name == "tied_embedding_all_reduce";
+    EXPECT_EQ(whole.bytes, gradients ? 2 * half.bytes : half.bytes) << whole.name;
+    halved += gradients ? 1 : 0;
+  }
+  EXPECT_GE(halved, 2);
+  for (std::size_t s = 0; s < fp32.memory.size(); ++s) {
+    EXPECT_EQ(fp32.memory[s].gradients, 2 * bf16.memory[s].gradients);
+    EXPECT_EQ(fp32.memory[s].total() - bf16.memory[s].total(), bf16.memory[s].gradients);
+  }
+  Plan plan;
+  plan.set_data_parallel(4);
+  plan.set_grad_reduce_in_bf16(true);
+  EXPECT_EQ(OptimizerKernel(plan, Costs(), 20'000'000'000).bytes, Bytes(28 * 5'000'000'000LL));
+}
+
 TEST(OptimizerKernel, TheLongerOfFixedAndMemoryTime) {
   const auto costs = Costs();
   Plan plan;

@@ -100,10 +100,11 @@ Bytes Workspace(const Stack& stack, const ItemRanges& ranges, const Placing& pla
 
 }  // namespace
 
-StageMemory StateMemory(std::int64_t all, std::int64_t trained, std::int64_t shards) {
+StageMemory StateMemory(const Plan& plan, std::int64_t all, std::int64_t trained,
+                        std::int64_t shards) {
   StageMemory memory;
   memory.parameters = Bytes(all * kParameterBytes);
-  memory.gradients = Bytes(trained * kGradientBytes);
+  memory.gradients = Bytes(trained * GradientBytes(plan));
   memory.optimizer_state = Bytes((trained * kOptimizerStateBytes + shards - 1) / shards);
   return memory;
 }
@@ -160,7 +161,7 @@ StageMemory OneFOneBStageMemory(const Plan& plan, const Stack& stack, int stage,
                    [](const Item& item) { return item.kind == ItemKind::kEmbedding; });
   const bool tied_copy = stack.modules[0].config.tied_embeddings() && embedding_elsewhere;
   const ChunkParameters parameters = CountRange(stack, begin, end, tied_copy);
-  StageMemory memory = StateMemory(parameters.all, parameters.trained, OptimizerShards(plan));
+  StageMemory memory = StateMemory(plan, parameters.all, parameters.trained, OptimizerShards(plan));
   const std::int64_t kept = std::min<std::int64_t>(stages - stage, micro_batches);
   memory.activations = kept * ActivationBytes(stack, begin, end);
   // The boundaries of the other stages do not matter: any will do.
@@ -187,7 +188,7 @@ std::vector<StageMemory> MemoryByStage(const Plan& plan, const Stack& stack,
       kept.push_back({ActivationBytes(stack, ranges[v], ranges[v + 1]),
                       WeightGradientBytes(stack, ranges[v], ranges[v + 1])});
     }
-    StageMemory memory = StateMemory(all, trained, OptimizerShards(plan));
+    StageMemory memory = StateMemory(plan, all, trained, OptimizerShards(plan));
     memory.activations = PeakActivations(order.slots[s], kept);
     memory.workspace = Workspace(stack, ranges, placing, s);
     result.push_back(memory);

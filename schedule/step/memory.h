@@ -13,7 +13,8 @@ namespace optimus::step {
 
 // Of parameters on one GPU, `trained` of them with gradients and a share of the optimizer state:
 // parameters, gradients and optimizer_state; the rest is 0. `shards`: GPUs that share that state.
-StageMemory StateMemory(std::int64_t all, std::int64_t trained, std::int64_t shards);
+StageMemory StateMemory(const Plan& plan, std::int64_t all, std::int64_t trained,
+                        std::int64_t shards);
 
 // Bytes that a virtual stage keeps of one micro-batch from its forward to its backward: of every
 // trained layer what models/accounting.h says (with full recomputation its input), the projector's

@@ -106,7 +106,7 @@ TEST(ProfiledSchedules, AsLongAsTheRecurrenceSays) {
 
 TEST(ProfiledSchedules, AForwardAndABackwardTogether) {
   for (const Row& row : kRows) {
-    for (const double share : {0.6, 0.99}) {
+    for (const double share : {0.65, 0.99}) {
       // Microseconds, which the text of an experiment keeps.
       const double together = std::round(share * 1e3 * (row.f_ms + row.b_ms + row.w_ms)) * 1e-3;
       ExpectRecurrence(row, "DUALPIPE", 1, together);
@@ -164,6 +164,9 @@ TEST(ProfiledSchedules, RefuseWhatTheyDoNotAllow) {
   EXPECT_THAT(refused(row, "CUSTOM"), HasSubstr("plan.schedule_file: is missing"));
   EXPECT_THAT(refused({8, 20, 1, 1, 0, 0}, "ZB_H1"), HasSubstr("profiled.weight_ms: is 0 with"));
   EXPECT_THAT(Refusal(Profiled(row, "ZB_H1", 2)), HasSubstr("profiled.together_ms: is set with"));
+  EXPECT_THAT(
+      Refusal(Profiled({8, 20, 1, 1, 1, 0}, "DUALPIPE", 1.9)),
+      HasSubstr("profiled.together_ms: is 1.9, less than the longer half alone; give 2 or"));
   EXPECT_THAT(Refusal(WithWeightShare(row, "ZB_H1", 0.5)),
               HasSubstr("profiled.weight_share: is set with ZB_H1"));
   EXPECT_THAT(Refusal(WithWeightShare(row, "ZB_2P", 1.5)),

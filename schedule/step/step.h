@@ -18,7 +18,7 @@ namespace optimus::step {
 // Per GPU of one pipeline stage.
 struct StageMemory {
   Bytes parameters;  // bf16
-  Bytes gradients;   // fp32
+  Bytes gradients;   // fp32, or bf16 under plan.grad_reduce_in_bf16
   // 12 bytes a parameter; under the distributed optimizer divided by DP, and under DualPipe, where
   // two stages hold every parameter, by twice DP.
   Bytes optimizer_state;

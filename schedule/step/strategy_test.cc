@@ -84,6 +84,8 @@ TEST(Strategy, RefusesFieldsThatContradictIt) {
       {absl::StrCat(kFsdp, "model_chunks: 2"), "plan.model_chunks: 2", "always 1"},
       {absl::StrCat(kFsdp, "no_distributed_optimizer: true"), "plan.no_distributed_optimizer",
        "remove"},
+      {absl::StrCat(kFsdp, "grad_reduce_in_bf16: true"), "plan.grad_reduce_in_bf16",
+       "plan.fsdp.reduce_in_fp32"},
       {absl::StrCat(kFsdp, "no_optimizer: true"), "plan.no_optimizer", "remove"},
       {absl::StrCat(kFsdp, "dp_communication: DP_OVERLAPPED"), "plan.dp_communication",
        "plan.fsdp.prefetch"},

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 
@@ -125,7 +126,14 @@ absl::StatusOr<CsvTable> ReadCsvTable(const std::string& path) {
   CsvTable table;
   table.file.path = path;
   CsvRow row;
-  for (const absl::string_view line : absl::StrSplit(content, '\n')) {
+  absl::string_view rest = content;
+  if (absl::StartsWith(rest, "\xFF\xFE") || absl::StartsWith(rest, "\xFE\xFF")) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is UTF-16 text; save it as UTF-8"));
+  }
+  // Spreadsheets mark UTF-8 so.
+  absl::ConsumePrefix(&rest, "\xEF\xBB\xBF");
+  const char end_of_line = absl::StrContains(rest, '\n') ? '\n' : '\r';
+  for (const absl::string_view line : absl::StrSplit(rest, end_of_line)) {
     ++row.line;
     const std::string text = Stripped(line);
     if (text.empty() || absl::StartsWith(text, "#")) continue;

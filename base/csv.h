@@ -1,6 +1,7 @@
 #pragma once
 // Comma-separated files with a header line. Blank lines and lines that start with '#' are skipped;
-// fields may stand in double quotes.
+// fields may stand in double quotes, which end on their line. UTF-8, with or without a byte order
+// mark; lines end in "\n", "\r\n" or, all of them, "\r".
 
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ struct CsvTable {
 };
 
 // Errors are those of ReadFile, or INVALID_ARGUMENT "path:line: ...": no header, a column that is
-// there twice, a row with another number of fields, a quote that does not end.
+// there twice, a row with another number of fields, a quote that does not end; "path: ..." for
+// UTF-16.
 absl::StatusOr<CsvTable> ReadCsvTable(const std::string& path);
 
 // The same with known columns: fields come in the order of `columns`, whatever their order in the

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "base/testing_folder.h"
 
 namespace optimus {
@@ -40,6 +41,23 @@ TEST(CsvTest, QuotesHoldCommasAndQuotes) {
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_THAT(file->rows[0].fields, ElementsAre("1,5", "say \"two\""));
   EXPECT_THAT(file->rows[1].fields, ElementsAre("", " x "));
+}
+
+TEST(CsvTest, AsSpreadsheetsSaveThem) {
+  for (const char* content : {"\xEF\xBB\xBF"
+                              "b,a\r\n2,1\r\n",
+                              "b,a\r2,1\r", "b,a\r\n2,1"}) {
+    const auto file = Read(content);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_EQ(file->rows.size(), 1U);
+    EXPECT_THAT(file->rows[0].fields, ElementsAre("1", "2"));
+    EXPECT_EQ(file->rows[0].line, 2);
+  }
+  EXPECT_THAT(ErrorOf("\xEF\xBB\xBF# c\na,b\n1\n"), HasSubstr("csv_test.csv:3: has 1 fields"));
+  for (const char* mark : {"\xFF\xFE", "\xFE\xFF"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat(mark, "a,b\n1,2\n")),
+                HasSubstr("csv_test.csv: is UTF-16 text; save it as UTF-8"));
+  }
 }
 
 TEST(CsvTest, AnErrorNamesItsLine) {

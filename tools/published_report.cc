@@ -98,7 +98,10 @@ void AppendSummaries(const EvaluatedDataSet& evaluated, std::string& out) {
 // "mean |error| 3.2 %, at most 8"
 std::string ValueAndLimit(const JudgedTarget& judged) {
   const validation::Target& target = judged.target;
-  if (!judged.value) return "no predictions";
+  if (!judged.value) {
+    return target.statistic == Statistic::kKendall ? "no two predictions to rank"
+                                                   : "no predictions";
+  }
   if (target.statistic == Statistic::kKendall) {
     return absl::StrFormat("Kendall's tau %.3f, at least %g", *judged.value, target.limit);
   }

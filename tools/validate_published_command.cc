@@ -76,11 +76,11 @@ absl::StatusOr<std::vector<Table>> Tables(const ValidatePublishedFlags& flags) {
 }
 
 absl::StatusOr<PublishedReport> Evaluate(const ValidatePublishedFlags& flags, Progress& progress) {
+  OPTIMUS_ASSIGN_OR_RETURN(std::vector<Table> tables, Tables(flags));
   validation::EvaluateOptions options;
   OPTIMUS_ASSIGN_OR_RETURN(options.targets, validation::ReadTargets(DataFile("targets")));
   OPTIMUS_ASSIGN_OR_RETURN(options.calibrations, validation::ZooCalibrations());
   options.progress = [&](const std::string& text) { progress.Show(text); };
-  OPTIMUS_ASSIGN_OR_RETURN(std::vector<Table> tables, Tables(flags));
   validation::Simulator simulator(&Simulate);
   std::vector<validation::EvaluatedDataSet> evaluated;
   for (Table& one : tables) {

@@ -37,8 +37,8 @@ const std::vector<DataSet>& DataSets();
 // nullptr for an unknown name.
 const DataSet* FindDataSet(const std::string& name);
 // The data set whose columns the table has. Where several have the same columns, the one whose name
-// is in the file's. INVALID_ARGUMENT "path:line: ..." lists the known headers, or says which data
-// sets it could be.
+// alone is in the file's. INVALID_ARGUMENT "path:line: ..." says what differs from the nearest data
+// set, or which data sets it could be.
 absl::StatusOr<const DataSet*> RecognizeDataSet(const CsvTable& table);
 
 }  // namespace optimus::validation

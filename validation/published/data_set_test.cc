@@ -74,16 +74,34 @@ TEST(DataSets, TheSameColumnsAreToldApartByTheFilesName) {
   ASSERT_FALSE(unnamed.ok());
   EXPECT_THAT(std::string(unnamed.status().message()),
               HasSubstr("x.csv:1: these are the columns of megatron_sc21 and megatron_core_h100; "
-                        "say which by --dataset"));
+                        "say which by --dataset, or in the file's name"));
 }
 
-TEST(DataSets, UnknownHeadersAreRefusedWithTheKnownOnes) {
-  const auto unknown = Recognize("x.csv", "gpus,iteration_s");
-  ASSERT_FALSE(unknown.ok());
-  EXPECT_THAT(std::string(unknown.status().message()),
-              AllOf(HasSubstr("x.csv:1: these are the columns of no data set"),
-                    HasSubstr("korthikanti_layer_22b: variant,forward_ms,backward_ms"),
-                    HasSubstr("megascale: global_batch,gpus,iteration_s")));
+TEST(DataSets, TwoNamesInAFilesNameSayNothing) {
+  const auto both =
+      Recognize("megatron_sc21_and_megatron_core_h100.csv",
+                "params_b,heads,hidden,layers,tp,pp,gpus,global_batch,tflops_per_gpu");
+  ASSERT_FALSE(both.ok());
+  EXPECT_THAT(std::string(both.status().message()), HasSubstr("say which by --dataset"));
+}
+
+TEST(DataSets, UnknownHeadersAreHeldAgainstTheNearest) {
+  const auto error = [](const std::string& header) {
+    const auto unknown = Recognize("x.csv", header);
+    EXPECT_FALSE(unknown.ok()) << header;
+    return std::string(unknown.status().message());
+  };
+  EXPECT_THAT(error("gpus,iteration_s"),
+              AllOf(HasSubstr("x.csv:1: these are the columns of no data set; nearest is megascale "
+                              "(global_batch,gpus,iteration_s,mfu_percent); missing: "
+                              "\"global_batch\"; say by --dataset"),
+                    HasSubstr("zero_bubble, korthikanti")));
+  EXPECT_THAT(error("variant,forward_ms,backward_ms,color,"),
+              HasSubstr("nearest is korthikanti_layer_22b (variant,forward_ms,backward_ms), which "
+                        "does not have \"color\", \"\"; say"));
+  EXPECT_THAT(
+      error("a,b,c,d,e,f,g"),
+      HasSubstr("which does not have \"a\", \"b\", \"c\", \"d\", \"e\" and 2 more; missing"));
 }
 
 // What profiles were fitted on: each entry is one row, and most rows stay predictions.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -13,10 +12,7 @@ namespace {
 absl::StatusOr<EvaluatedRow> EvaluateRow(const DataSet& data_set, const Row& row,
                                          const EvaluateOptions& options, Simulator& simulator) {
   absl::StatusOr<RowResult> result = data_set.evaluate(row, simulator);
-  if (!result.ok()) {
-    const bool placed = absl::StrContains(result.status().message(), ": column ");
-    return placed ? result.status() : row.AtLine(result.status());
-  }
+  if (!result.ok()) return row.AtLine(result.status());
   EvaluatedRow evaluated;
   evaluated.line = row.line();
   for (const std::string& column : data_set.conditions) {
@@ -24,6 +20,10 @@ absl::StatusOr<EvaluatedRow> EvaluateRow(const DataSet& data_set, const Row& row
   }
   evaluated.figures = std::move(result->figures);
   evaluated.note = std::move(result->note);
+  // Not refused: a table may hold what its source did not measure.
+  if (evaluated.figures.empty() && evaluated.note.empty()) {
+    evaluated.note = "no measured value is given, so nothing is compared";
+  }
   evaluated.fitted = FittedProfiles(options.calibrations, data_set.name, row);
   return evaluated;
 }

@@ -91,6 +91,45 @@ TEST(ZeroBubble, InterleavedNeedsItsChunks) {
               HasSubstr("rows.csv:2: column interleave: is empty"));
 }
 
+TEST(ZeroBubble, WhatCannotBeSimulatedIsNamedByItsColumn) {
+  const auto evaluated = EvaluateText(
+      "zero_bubble", absl::StrCat(kZeroBubbleHeader, "1,24,64,8,1,4,1,1,1,0.1,,0.1,2,,,\n"));
+  ASSERT_FALSE(evaluated.ok());
+  EXPECT_THAT(std::string(evaluated.status().message()),
+              HasSubstr("rows.csv:2: column bubble_1f1b_interleaved: batch.global_batch: "));
+}
+
+// A table may hold what its source did not measure; nothing is compared, and the report says so.
+TEST(Evaluate, ARowWithoutMeasuredValues) {
+  const auto evaluated = EvaluateText("korthikanti_layer_22b",
+                                      "variant,forward_ms,backward_ms\nbaseline,,\n"
+                                      "full_recompute,,11\n");
+  ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+  EXPECT_TRUE(evaluated->rows[0].figures.empty());
+  EXPECT_THAT(evaluated->rows[0].note, HasSubstr("no measured value"));
+  EXPECT_EQ(evaluated->rows[1].figures.size(), 1U);
+  EXPECT_EQ(evaluated->all.errors.figures, 1);
+  EXPECT_FALSE(evaluated->all.kendall_tau);
+}
+
+// Where all simulated steps are one, a target of rank correlation is missed; of one row, and of
+// equal measured values, there is nothing to rank.
+TEST(Evaluate, RankCorrelationOfFewAndOfTies) {
+  const std::string header = "global_batch,gpus,iteration_s\n";
+  const auto met = [&](const std::string& rows) {
+    EvaluateOptions options;
+    options.targets = {{"megascale", "", "", Statistic::kKendall, 0.9, ""}};
+    const auto evaluated = EvaluateText("megascale", absl::StrCat(header, rows), options);
+    EXPECT_TRUE(evaluated.ok()) << evaluated.status();
+    return evaluated.ok() && evaluated->met();
+  };
+  EXPECT_TRUE(met("768,512,21.2\n"));
+  EXPECT_TRUE(met("768,512,21.2\n768,1024,21.2\n"));
+  EXPECT_TRUE(met("768,512,21.2\n768,1024,11.9\n"));
+  EXPECT_FALSE(met("768,512,11.9\n768,1024,21.2\n"));
+  EXPECT_FALSE(met("768,512,21.2\n768,512,21.3\n"));
+}
+
 TEST(Evaluate, ErrorsOfExperimentsNameTheLine) {
   const auto evaluated =
       EvaluateText("megatron_sc21",
@@ -125,7 +164,14 @@ TEST(Nccl, OneOfThemMustBeThere) {
   const auto nodes = EvaluateText("nccl_busbw",
                                   "gpu,gpus,nodes,collective,bytes,time_us,busbw_gb_per_s\n"
                                   "A100,16,1,all_reduce,1048576,1,\n");
-  EXPECT_THAT(std::string(nodes.status().message()), HasSubstr("rows.csv:2: column nodes: 16"));
+  EXPECT_THAT(std::string(nodes.status().message()),
+              HasSubstr("rows.csv:2: column nodes: 1 for 16 gpus are 16 GPUs a node"));
+  for (const char* group : {"1,1", "2147483647,2147483647"}) {
+    const auto gpus = EvaluateText(
+        "nccl_busbw", absl::StrCat("gpu,gpus,nodes,collective,bytes,time_us,busbw_gb_per_s\nA100,",
+                                   group, ",all_reduce,1048576,1,\n"));
+    EXPECT_THAT(std::string(gpus.status().message()), HasSubstr("rows.csv:2: column gpus: "));
+  }
 }
 
 TEST(Evaluate, CalibrationRowsAreNoPredictions) {
@@ -232,6 +278,16 @@ TEST(FastestCut, SaysWhenNothingFits) {
 TEST(Divisors, Ascending) {
   EXPECT_THAT(Divisors(12), ::testing::ElementsAre(1, 2, 3, 4, 6, 12));
   EXPECT_THAT(Divisors(1), ::testing::ElementsAre(1));
+  EXPECT_THAT(Divisors(0), ::testing::IsEmpty());
+  EXPECT_THAT(Divisors(2147483647), ::testing::ElementsAre(1, 2147483647));
+  // The slow twin.
+  for (int n = 1; n <= 400; ++n) {
+    std::vector<int> all;
+    for (int d = 1; d <= n; ++d) {
+      if (n % d == 0) all.push_back(d);
+    }
+    EXPECT_EQ(Divisors(n), all) << n;
+  }
 }
 
 }  // namespace

@@ -15,24 +15,11 @@ constexpr std::int64_t kSequence = 2048;
 constexpr std::int64_t kVocabulary = 51200;
 constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
 
-GptShape ShapeOf(const Row& row) {
-  return {.name = "GPT-" + row.text("params_b") + "B",
-          .hidden = row.count("hidden"),
-          .heads = row.count("heads"),
-          .layers = row.count("layers"),
-          .vocabulary = kVocabulary,
-          .positions = kSequence};
-}
-
-step::Experiment ExperimentOf(const Row& row) {
-  step::Experiment experiment =
-      MegatronJob(ShapeOf(row), {.profile = "a100-80gb",
-                                 .gpus = row.count("gpus"),
-                                 .tensor_parallel = row.count("tp"),
-                                 .pipeline_parallel = row.count("pp"),
-                                 .global_batch = row.count("global_batch"),
-                                 .micro_batch = row.count("micro_batch"),
-                                 .sequence = kSequence});
+absl::StatusOr<step::Experiment> ExperimentOf(const Row& row) {
+  const GptShape shape = ShapeOf(row, kVocabulary, /*positions=*/kSequence);
+  const Job job = JobOf(row, "a100-80gb", kSequence);
+  OPTIMUS_RETURN_IF_ERROR(CheckJob(row, shape, job));
+  step::Experiment experiment = MegatronJob(shape, job);
   Plan& plan = *experiment.mutable_plan();
   UseSoftwareOf2022(plan);
   plan.set_no_distributed_optimizer(true);
@@ -86,7 +73,7 @@ void AddState(const Row& row, const step::Step& step, RowResult& result) {
 
 absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
   RowResult result;
-  const step::Experiment base = ExperimentOf(row);
+  OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment base, ExperimentOf(row));
   OPTIMUS_ASSIGN_OR_RETURN(const step::Step full,
                            simulator.Build(With(base, Recipe::kFullRecompute)));
   OPTIMUS_RETURN_IF_ERROR(AddStep(row, "full_recompute_s", full, simulator, result));

@@ -19,20 +19,19 @@ absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
                           .layers = 96,
                           .vocabulary = 64000,
                           .positions = kSequence};
-  step::Experiment experiment = MegatronJob(shape, {.profile = "a100-80gb",
-                                                    .gpus = row.count("gpus"),
-                                                    .tensor_parallel = 8,
-                                                    .pipeline_parallel = 8,
-                                                    .global_batch = row.count("global_batch"),
-                                                    .sequence = kSequence});
+  const Job job = {.profile = "a100-80gb",
+                   .gpus = row.count("gpus"),
+                   .tensor_parallel = 8,
+                   .pipeline_parallel = 8,
+                   .global_batch = row.count("global_batch"),
+                   .sequence = kSequence};
+  OPTIMUS_RETURN_IF_ERROR(CheckJob(row, shape, job));
+  step::Experiment experiment = MegatronJob(shape, job);
   Plan& plan = *experiment.mutable_plan();
   UseSoftwareOf2022(plan);
   plan.set_recompute(Plan::RECOMPUTE_SELECTIVE);
   OPTIMUS_ASSIGN_OR_RETURN(const Cut cut, FastestCut(experiment, {6}, simulator));
-  RowResult result;
-  result.figures.push_back({"step", "s", "", row.number("iteration_s"), ToSeconds(cut.step)});
-  result.note = cut.Text();
-  return result;
+  return StepOf(cut, row.number("iteration_s"));
 }
 
 }  // namespace

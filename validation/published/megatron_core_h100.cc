@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "validation/published/data_set.h"
 #include "validation/published/gpt.h"
@@ -22,37 +21,17 @@ std::int64_t BucketOf(std::int64_t data_parallel) {
 }
 
 absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
-  const GptShape shape = {.name = "GPT-" + row.text("params_b") + "B",
-                          .hidden = row.count("hidden"),
-                          .heads = row.count("heads"),
-                          .layers = row.count("layers"),
-                          .vocabulary = kVocabulary,
-                          .positions = 0,
-                          .tied = false};
-  const Job job = {.profile = "h100-80gb-eos",
-                   .gpus = row.count("gpus"),
-                   .tensor_parallel = row.count("tp"),
-                   .pipeline_parallel = row.count("pp"),
-                   .global_batch = row.count("global_batch"),
-                   .sequence = kSequence};
-  if (shape.layers % job.pipeline_parallel != 0) {
-    return row.Error("pp", absl::StrCat("does not divide ", shape.layers, " layers"));
-  }
+  GptShape shape = ShapeOf(row, kVocabulary, /*positions=*/0);
+  shape.tied = false;
+  const Job job = JobOf(row, "h100-80gb-eos", kSequence);
+  OPTIMUS_RETURN_IF_ERROR(CheckJob(row, shape, job));
   step::Experiment experiment = MegatronJob(shape, job);
   Plan& plan = *experiment.mutable_plan();
   plan.set_dp_communication(Plan::DP_OVERLAPPED);
   plan.set_dp_bucket_parameters(BucketOf(plan.data_parallel()));
-  const std::vector<int> chunks = job.pipeline_parallel == 1
-                                      ? std::vector<int>{1}
-                                      : Divisors(shape.layers / job.pipeline_parallel);
+  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<int> chunks, ChunksOf(row));
   OPTIMUS_ASSIGN_OR_RETURN(const Cut cut, FastestCut(experiment, chunks, simulator));
-  const double flops = MegatronFlops(shape, job.global_batch, kSequence, /*full_recompute=*/false);
-  RowResult result;
-  result.figures.push_back({"step", "s", "",
-                            flops / (row.number("tflops_per_gpu") * 1e12 * job.gpus),
-                            ToSeconds(cut.step)});
-  result.note = cut.Text();
-  return result;
+  return StepOf(cut, StepSeconds(row, shape, job, /*full_recompute=*/false));
 }
 
 }  // namespace
@@ -62,9 +41,7 @@ DataSet MegatronCoreH100() {
       .name = "megatron_core_h100",
       .title = "Weak scaling of Megatron-Core, H100",
       .source = "Megatron-LM, README, table of models and achieved throughput",
-      .columns = {NumberColumn("params_b"), CountColumn("heads"), CountColumn("hidden"),
-                  CountColumn("layers"), CountColumn("tp"), CountColumn("pp"), CountColumn("gpus"),
-                  CountColumn("global_batch"), NumberColumn("tflops_per_gpu")},
+      .columns = TableOfModelsColumns(),
       .conditions = {"params_b", "gpus"},
       .assumptions =
           {"measured seconds = 72 B s l h^2 (1 + s/(6h) + V/(12lh)) / (TFLOP/s x GPUs), "

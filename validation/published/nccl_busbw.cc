@@ -23,6 +23,8 @@ struct NamedGpu {
 };
 constexpr NamedGpu kGpus[] = {{"A100", "a100-80gb"}, {"H100", "h100-80gb"}};
 
+// More than any machine has; prices count steps in 32 bits.
+constexpr int kMostGpus = 1 << 20;
 constexpr std::int64_t kLarge = std::int64_t{16} << 20;  // 16 MiB
 
 template <class Named, std::size_t n>
@@ -53,16 +55,26 @@ absl::StatusOr<double> MeasuredMicroseconds(const Row& row, const CollectiveWork
   return row.Error("time_us", "is empty, and so is busbw_gb_per_s; one of them must be given");
 }
 
-absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
+absl::Status CheckGroup(const Row& row, const hw::ProfileCostModel& costs) {
   const int gpus = row.count("gpus");
   const int nodes = row.count("nodes");
-  if (gpus % nodes != 0) return row.Error("nodes", absl::StrCat("does not divide ", gpus, " gpus"));
+  if (gpus < 2 || gpus > kMostGpus) {
+    return row.Error("gpus", absl::StrCat(gpus, " take part; from 2 to ", kMostGpus, " can"));
+  }
+  if (gpus % nodes != 0) {
+    return row.Error("nodes", absl::StrCat(nodes, " does not divide ", gpus, " gpus"));
+  }
+  if (gpus / nodes <= costs.gpus_per_node()) return absl::OkStatus();
+  return row.Error("nodes", absl::StrCat(nodes, " for ", gpus, " gpus are ", gpus / nodes,
+                                         " GPUs a node; the profile has ", costs.gpus_per_node()));
+}
+
+absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
   OPTIMUS_ASSIGN_OR_RETURN(const hw::ProfileCostModel* costs,
                            simulator.Costs(Find(kGpus, row.text("gpu")).profile));
-  if (gpus / nodes > costs->gpus_per_node()) {
-    return row.Error("nodes", absl::StrCat(gpus / nodes, " GPUs a node; the profile has ",
-                                           costs->gpus_per_node()));
-  }
+  OPTIMUS_RETURN_IF_ERROR(CheckGroup(row, *costs));
+  const int gpus = row.count("gpus");
+  const int nodes = row.count("nodes");
   const NamedKind& kind = Find(kKinds, row.text("collective"));
   const CollectiveWork work = {kind.kind, kind.name, Bytes(row.whole("bytes"))};
   OPTIMUS_ASSIGN_OR_RETURN(const double measured, MeasuredMicroseconds(row, work, gpus));

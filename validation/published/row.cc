@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,7 +15,8 @@ namespace optimus::validation {
 namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
-// Beyond this no unit of ours makes sense; results stay far from infinity.
+// Beyond these no unit of ours makes sense; results stay far from infinity.
+constexpr double kLeastNumber = 1e-12;
 constexpr double kMostNumber = 1e12;
 
 std::int64_t MostWhole(ColumnKind kind) {
@@ -40,8 +42,8 @@ std::string CheckNumber(const Column& column, const std::string& text) {
     if (parsed && value >= 0 && value < 1) return "";
     return absl::StrCat("\"", text, "\" is no share: a number of at least 0 and less than 1");
   }
-  if (parsed && value > 0 && value <= kMostNumber) return "";
-  return absl::StrCat("\"", text, "\" is no number above 0 and at most ", kMostNumber);
+  if (parsed && value >= kLeastNumber && value <= kMostNumber) return "";
+  return absl::StrCat("\"", text, "\" is no number from ", kLeastNumber, " to ", kMostNumber);
 }
 
 std::string CheckText(const Column& column, const std::string& text) {
@@ -107,7 +109,9 @@ absl::Status Row::Error(const std::string& column, const std::string& problem) c
 }
 
 absl::Status Row::AtLine(const absl::Status& status) const {
-  return absl::Status(status.code(), absl::StrCat(path_, ":", cells_.line, ": ", status.message()));
+  const std::string place = absl::StrCat(path_, ":", cells_.line, ": ");
+  if (absl::StartsWith(status.message(), place)) return status;
+  return absl::Status(status.code(), absl::StrCat(place, status.message()));
 }
 
 bool HasColumns(const CsvTable& table, const std::vector<Column>& columns) {

@@ -16,7 +16,7 @@ namespace optimus::validation {
 enum class ColumnKind : std::uint8_t {
   kCount,   // a whole number from 1 to 2^31 - 1
   kBytes,   // a whole number from 1 to 2^50
-  kNumber,  // above 0
+  kNumber,  // from 1e-12 to 1e12
   kShare,   // at least 0, less than 1
   kText,
 };
@@ -63,7 +63,7 @@ class Row {
 
   // INVALID_ARGUMENT "path:line: column NAME: problem".
   absl::Status Error(const std::string& column, const std::string& problem) const;
-  // The same error with "path:line: " before it.
+  // The same error with "path:line: " before it, unless it has that already.
   absl::Status AtLine(const absl::Status& status) const;
 
  private:

@@ -63,13 +63,29 @@ INSTANTIATE_TEST_SUITE_P(
                       BadCell{"-8,1,1,0,a", "column gpus"}, BadCell{"8.5,1,1,0,a", "column gpus"},
                       BadCell{"2147483648,1,1,0,a", "from 1 to 2147483647"},
                       BadCell{"8,1e3,1,0,a", "column bytes: \"1e3\""},
-                      BadCell{"8,1,zero,0,a", "column ms: \"zero\" is no number above 0"},
+                      BadCell{"8,1,zero,0,a",
+                              "column ms: \"zero\" is no number from 1e-12 to 1e+12"},
                       BadCell{"8,1,0,0,a", "column ms"}, BadCell{"8,1,nan,0,a", "column ms"},
-                      BadCell{"8,1,inf,0,a", "column ms"}, BadCell{"8,1,0x10,0,a", "column ms"},
+                      BadCell{"8,1,inf,0,a", "column ms"}, BadCell{"8,1,1e-300,0,a", "column ms"},
+                      BadCell{"8,1,1e13,0,a", "column ms"}, BadCell{"8,1,-1,0,a", "column ms"},
+                      BadCell{"8,1,0x10,0,a", "column ms"},
                       BadCell{"8,1,1,1,a", "column rate: \"1\" is no share"},
                       BadCell{"8,1,1,-0.1,a", "column rate"},
                       BadCell{"8,1,1,0,c", "column kind: \"c\" is not known; one of a, b"},
                       BadCell{"8,1,1,0,", "column kind: is empty"}));
+
+TEST(Rows, AnErrorIsPlacedOnce) {
+  const auto rows = Read("gpus,bytes,ms,rate,kind\n8,1,1,0,a\n");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  const Row& row = rows->front();
+  const absl::Status placed = row.Error("ms", "is odd; use another");
+  EXPECT_THAT(std::string(placed.message()),
+              ::testing::EndsWith("row_test.csv:2: column ms: is odd; use another"));
+  EXPECT_EQ(row.AtLine(placed), placed);
+  // Not by what a message from elsewhere happens to hold.
+  EXPECT_THAT(std::string(row.AtLine(absl::InternalError("a: column b: c")).message()),
+              ::testing::EndsWith("row_test.csv:2: a: column b: c"));
+}
 
 TEST(Rows, OtherColumnsAreRefused) {
   const auto unknown = Read("gpus,bytes,ms,rate,kind,color\n8,1,1,0,a,red\n");

@@ -44,12 +44,32 @@ std::string Cut::Text() const {
                       too_large > 0 ? absl::StrCat(" (", too_large, " do not fit)") : "");
 }
 
+RowResult StepOf(const Cut& cut, double measured_s) {
+  RowResult result;
+  result.figures.push_back({"step", "s", "", measured_s, ToSeconds(cut.step)});
+  result.note = cut.Text();
+  return result;
+}
+
+// Up to the root, each with its partner: a count of a file may be as large as an int is.
 std::vector<int> Divisors(int n) {
-  std::vector<int> divisors;
-  for (int d = 1; d <= n; ++d) {
-    if (n % d == 0) divisors.push_back(d);
+  std::vector<int> divisors, partners;
+  for (int d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    divisors.push_back(d);
+    if (d != n / d) partners.push_back(n / d);
   }
+  divisors.insert(divisors.end(), partners.rbegin(), partners.rend());
   return divisors;
+}
+
+absl::StatusOr<std::vector<int>> ChunksOf(const Row& row) {
+  const int layers = row.count("layers");
+  const int stages = row.count("pp");
+  if (layers % stages != 0) {
+    return row.Error("pp", absl::StrCat(stages, " does not divide ", layers, " layers"));
+  }
+  return stages == 1 ? std::vector<int>{1} : Divisors(layers / stages);
 }
 
 absl::StatusOr<Cut> FastestCut(const step::Experiment& experiment, const std::vector<int>& chunks,

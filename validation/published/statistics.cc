@@ -40,7 +40,8 @@ std::optional<double> KendallTauB(const std::vector<Ranked>& values) {
       differ_simulated += std::int64_t{simulated != 0};
     }
   }
-  if (differ_measured == 0 || differ_simulated == 0) return std::nullopt;
+  if (differ_measured == 0) return std::nullopt;
+  if (differ_simulated == 0) return 0;
   return static_cast<double>(agreement) /
          std::sqrt(static_cast<double>(differ_measured) * static_cast<double>(differ_simulated));
 }

@@ -24,7 +24,8 @@ struct Ranked {
 
 // Kendall's tau-b over all pairs of one kind (M. G. Kendall, "Rank Correlation Methods", 1948):
 // (agreeing - disagreeing) / sqrt((pairs - ties in measured) * (pairs - ties in simulated)).
-// 1: the same order, -1: the reverse. Absent where no two measured, or no two simulated, differ.
+// 1: the same order, -1: the reverse. Absent where no two measured values differ: there is no
+// order. 0 where they do and no two simulated ones: tau-b is 0 / 0 then, but an order was missed.
 std::optional<double> KendallTauB(const std::vector<Ranked>& values);
 
 }  // namespace optimus::validation

@@ -8,30 +8,14 @@
 namespace optimus::validation {
 namespace {
 
-using step::Plan;
-
 constexpr std::int64_t kVocabulary = 51200;
 
 absl::StatusOr<RowResult> Evaluate(const Row& row, Simulator& simulator) {
-  const GptShape shape = {.name = "GPT-" + row.text("params_b") + "B",
-                          .hidden = row.count("hidden"),
-                          .heads = row.count("heads"),
-                          .layers = row.count("layers"),
-                          .vocabulary = kVocabulary,
-                          .positions = row.count("sequence")};
-  step::Experiment experiment = MegatronJob(shape, {.profile = "a100-80gb-4nic",
-                                                    .gpus = row.count("gpus"),
-                                                    .tensor_parallel = row.count("tp"),
-                                                    .pipeline_parallel = row.count("pp"),
-                                                    .global_batch = row.count("global_batch"),
-                                                    .micro_batch = row.count("micro_batch"),
-                                                    .sequence = row.count("sequence")});
-  Plan& plan = *experiment.mutable_plan();
-  plan.set_data_parallel(row.count("dp"));
-  UseSoftwareOf2021(plan);
-  plan.set_no_sequence_parallel(true);
-  plan.set_recompute(Plan::RECOMPUTE_FULL);
-  plan.set_no_distributed_optimizer(true);
+  const GptShape shape = ShapeOf(row, kVocabulary, /*positions=*/row.count("sequence"));
+  const Job job = JobOf(row, "a100-80gb-4nic", row.count("sequence"));
+  OPTIMUS_RETURN_IF_ERROR(CheckJob(row, shape, job));
+  step::Experiment experiment = MegatronJob(shape, job);
+  UsePlanOf2021(*experiment.mutable_plan());
   OPTIMUS_ASSIGN_OR_RETURN(const Picoseconds step, simulator.StepTime(experiment));
   RowResult result;
   result.figures.push_back({"step", "s", absl::StrCat(row.text("params_b"), "B"),

@@ -97,7 +97,10 @@ absl::Status AddRate(const Row& row, const Schedule& schedule, Simulator& simula
                     " is not simulated: ", rate.status().message());
     return absl::OkStatus();
   }
-  if (!rate.ok()) return rate.status();
+  if (!rate.ok()) {
+    return {rate.status().code(),
+            absl::StrCat("column ", schedule.column, ": ", rate.status().message())};
+  }
   if (interleaved) result.note = AsTheSourceCounts(row, *rate);
   result.figures.push_back({schedule.column, "share", "", row.number(schedule.column), *rate});
   return absl::OkStatus();

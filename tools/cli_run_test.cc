@@ -60,9 +60,9 @@ class CliRunTest : public CliTest {
 TEST_F(CliRunTest, HelpNamesEveryFlag) {
   const std::string help = Run("run --help").out;
   for (const char* flag :
-       {"FILE", "--backend", "--iterations", "--warmup", "--profile", "--scheduler", "--timeout",
-        "--numerics", "--tolerance", "--bf16", "--time-scale", "--cuda-graph", "--no-pin", "--json",
-        "--timeline", "--schedule", "--trace"}) {
+       {"FILE", "--backend", "--iterations", "--warmup", "--profile", "--pipeline", "--scheduler",
+        "--timeout", "--numerics", "--tolerance", "--bf16", "--time-scale", "--cuda-graph",
+        "--no-pin", "--json", "--timeline", "--schedule", "--trace"}) {
     EXPECT_THAT(help, HasSubstr(flag));
   }
   const std::string profile = Run("profile --help").out;
@@ -97,6 +97,8 @@ TEST_F(CliRunTest, FlagsThatMakeNoSense) {
   ExpectOneLineError(run + "cpu --numerics --bf16", {"--numerics", "f32"});
   ExpectOneLineError(run + "emulated --no-pin", {"--no-pin is for --backend=cpu only"});
   ExpectOneLineError(run + "cpu --tolerance=1e-4", {"--tolerance is of --numerics; give both"});
+  ExpectOneLineError(run + "cpu --pipeline=zbh1", {"--pipeline=zbh1: is none of gpipe|1f1b"});
+  ExpectOneLineError(run + "cpu --pipeline ''", {"--pipeline", "is empty"});
   ExpectOneLineError(run + "cpu --trace=$W/t.json", {"--trace=", "not JSON", ".pftrace"});
   ExpectOneLineError(run + "cpu --timeline=$W/t.pb", {"the name of a timeline ends in"});
   ExpectOneLineError(run + "cpu --schedule=$W/s.pb", {"whose name ends in .schedule.pb"});
@@ -122,6 +124,23 @@ TEST_F(CliRunTest, ASchedulerForWhatHasNoEncodersInBubbles) {
   ASSERT_EQ(Run(absl::StrCat("simulate ", file, " --schedule=$W/s.schedule.pb")).exit_code, 0);
   ExpectOneLineError("run $W/s.schedule.pb --backend=cpu --scheduler=paper",
                      {refused, "has no plan.strategy: OPTIMUS"});
+}
+
+// As `simulate` refuses it: the schedule that is run is the experiment's under the flag.
+TEST_F(CliRunTest, AnotherPipelineScheduleThanTheExperiments) {
+  const std::string file = WriteOneRank();
+  const Json json = RunJson(absl::StrCat("run ", file, " --backend=cpu --iterations=1 --warmup=0 ",
+                                         "--pipeline=zb-h1 --schedule=$W/run.schedule.textproto"));
+  EXPECT_GT(json["iteration_time_s"], 0);
+  ASSERT_EQ(Run(absl::StrCat("simulate ", file,
+                             " --pipeline=zb-h1 --schedule=$W/simulate.schedule.textproto"))
+                .exit_code,
+            0);
+  EXPECT_EQ(ReadFile(Work() + "/run.schedule.textproto").value(),
+            ReadFile(Work() + "/simulate.schedule.textproto").value());
+  ExpectOneLineError("run $W/run.schedule.textproto --backend=cpu --pipeline=zb-h1",
+                     {"run.schedule.textproto: --pipeline with a schedule file, which has its "
+                      "order already"});
 }
 
 TEST_F(CliRunTest, FilesThatAreNotThere) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/files.h"
@@ -35,7 +36,8 @@ class CliScheduleTest : public CliTest {
 
 TEST_F(CliScheduleTest, HelpNamesEveryFlag) {
   const std::string help = Run("schedule export --help").out;
-  for (const char* flag : {"--csv", "--profile", "FILE"}) EXPECT_THAT(help, HasSubstr(flag));
+  for (const char* flag : {"--csv", "--pipeline", "--profile", "FILE"})
+    EXPECT_THAT(help, HasSubstr(flag));
 }
 
 // Two stages, two micro-batches: PyTorch's cells, idle steps empty.
@@ -67,6 +69,60 @@ TEST_F(CliScheduleTest, OptimusExportsTheLlm) {
   const Result plain = Run("schedule export $W/plain.textproto --csv=-");
   EXPECT_THAT(plain.out, HasSubstr("0F0,0F1,,0B0"));
   EXPECT_EQ(Run("schedule export $W/optimus.textproto --csv=-").out, plain.out);
+}
+
+// The same as the experiment with that schedule written into it; model chunks come along.
+TEST_F(CliScheduleTest, AnotherPipelineScheduleThanTheExperiments) {
+  Write("plain.textproto", kGpt);
+  for (const auto& [name, schedule] : {std::pair("zb-h1", "ZB_H1"),
+                                       {"zb-v", "ZB_V"},
+                                       {"gpipe", "GPIPE"},
+                                       {"interleaved", "INTERLEAVED model_chunks: 2"}}) {
+    Write("own.textproto", absl::StrReplaceAll(kGpt, {{"ONE_F_ONE_B", schedule}}));
+    const Result own = Run("schedule export $W/own.textproto --csv=-");
+    EXPECT_EQ(own.exit_code, 0) << own.err;
+    const Result flag =
+        Run(absl::StrCat("schedule export $W/plain.textproto --csv=- --pipeline=", name));
+    EXPECT_EQ(flag.exit_code, 0) << flag.err;
+    EXPECT_EQ(flag.out, own.out) << name;
+    EXPECT_NE(flag.out, Run("schedule export $W/plain.textproto --csv=-").out) << name;
+  }
+  ExpectRefused("schedule export $W/plain.textproto --csv=- --pipeline=zbh1",
+                HasSubstr("--pipeline=zbh1: is none of gpipe|1f1b"));
+  ExpectRefused("schedule export $W/s.schedule.pb --csv=- --pipeline=zb-h1",
+                HasSubstr("give the experiment that it was made from"));
+}
+
+// The order of the LLM in the plan that `optimus plan` prints first: its warm-up, chosen with the
+// encoders in place.
+TEST_F(CliScheduleTest, OptimusExportsTheWarmUpOfTheBestPlan) {
+  const auto write = [&](const std::string& name, const std::string& warm_up,
+                         const std::string& scheduler) {
+    Write(name, absl::StrReplaceAll(
+                    kGpt, {{"llm: \"gpt-11b\"",
+                            "llm: \"gpt-11b\" encoders { model: \"vit-3b\" "
+                            "sequences_per_sample: 1 sequence_length: 1024 }"},
+                           {"schedule: ONE_F_ONE_B",
+                            absl::StrCat("schedule: INTERLEAVED model_chunks: 4 warm_up: ", warm_up,
+                                         " optimus { scheduler: ", scheduler, " }")},
+                           {"layout: EQUAL_LAYERS", "strategy: OPTIMUS"}}));
+  };
+  const auto exported = [&](const std::string& name) {
+    const Result result = Run(absl::StrCat("schedule export $W/", name, " --csv=-"));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  write("megatron.textproto", "MEGATRON", "PAPER");
+  write("deferred.textproto", "DEFERRED", "PAPER");
+  EXPECT_NE(exported("megatron.textproto"), exported("deferred.textproto"));
+  for (const char* scheduler : {"PAPER", "LIST"}) {
+    write("best.textproto", "BEST", scheduler);
+    const auto plan = Json::parse(Run("plan --json $W/best.textproto").out);
+    const std::string warm_up = plan["plans"][0]["warm_up"];
+    EXPECT_EQ(exported("best.textproto"),
+              exported(absl::StrCat(absl::AsciiStrToLower(warm_up), ".textproto")))
+        << scheduler;
+  }
 }
 
 TEST_F(CliScheduleTest, Refuses) {

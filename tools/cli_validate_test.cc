@@ -37,8 +37,8 @@ constexpr char kBoth[] = "validate timelines $W/a.timeline.pb $W/b.timeline.pb";
 TEST_F(CliValidateTest, HelpNamesEveryFlag) {
   const std::string run = Run("validate run --help").out;
   for (const char* flag : {"EXPERIMENT", "--backend", "--rounds", "--iterations", "--warmup",
-                           "--repetitions", "--tolerance", "--least-difference", "--time-scale",
-                           "--timeout", "--all-work", "--json", "--out"}) {
+                           "--repetitions", "--tolerance", "--least-difference", "--pipeline",
+                           "--time-scale", "--timeout", "--all-work", "--json", "--out"}) {
     EXPECT_THAT(run, HasSubstr(flag));
   }
   const std::string timelines = Run("validate timelines --help").out;
@@ -132,6 +132,9 @@ TEST_F(CliValidateTest, FlagsThatMakeNoSense) {
   ExpectOneLineError(run + "cpu --time-scale=3", {"--time-scale is for --backend=emulated only"});
   ExpectOneLineError(run + "emulated --repetitions=3",
                      {"--repetitions is for --backend=cpu or cuda only"});
+  ExpectOneLineError(run + "cpu --pipeline=zbh1", {"--pipeline=zbh1: is none of gpipe|1f1b"});
+  ExpectOneLineError(run + "cpu --pipeline=dualpipe",
+                     {kExample, "plan.schedule: DUALPIPE under strategy OPTIMUS"});
   ExpectOneLineError(run + "emulated --no-pin", {"--no-pin is for --backend=cpu only"});
   ExpectOneLineError(run + "cpu --round=3",
                      {"unknown flag --round", "optimus validate run --help"});
@@ -144,6 +147,8 @@ TEST_F(CliValidateTest, ExperimentsThatDoNotGoTogether) {
                      {"needs 8 ranks", "needs 2", "validate experiments of one size together"});
   ExpectOneLineError(run + kExample, {"a second experiment named mllm_optimus"});
   ExpectOneLineError(run + "$W/s.schedule.pb", {"is named as a schedule; give experiments"});
+  ExpectOneLineError(run + "$W/s.schedule.pb --pipeline=zb-h1",
+                     {"is named as a schedule; give experiments"});
   ExpectOneLineError(run + "$W/none.textproto", {"none.textproto"});
 }
 

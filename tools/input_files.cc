@@ -32,6 +32,11 @@ std::vector<NamedFile> InputFiles(const std::string& path, const step::Experimen
   return inputs;
 }
 
+absl::Status NameFile(const std::string& path, const absl::Status& status) {
+  if (status.ok() || absl::StrContains(status.message(), path)) return status;
+  return {status.code(), absl::StrCat(path, ": ", status.message())};
+}
+
 void AddProfileFile(const std::string& flag, const std::string& name,
                     std::vector<NamedFile>& inputs) {
   Add(flag, name, "hw_profiles", inputs);

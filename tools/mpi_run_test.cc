@@ -45,6 +45,25 @@ TEST_F(MpiRunTest, ARunOfAScheduleFileNeedsNoProfile) {
   EXPECT_GT(json["iteration_time_s"], 0);
 }
 
+// Every rank runs what the first one planned under the flag: the schedule that `simulate` makes.
+TEST_F(MpiRunTest, AnotherPipelineScheduleRunsOnAllRanks) {
+  const std::string file = "examples/cpu/pp2_1f1b.textproto";
+  ASSERT_EQ(
+      Run(absl::StrCat("simulate ", file, " --pipeline=zb-h1 --schedule=$W/s.schedule.textproto"))
+          .exit_code,
+      0);
+  const Json json =
+      JsonOfRanks(2, absl::StrCat("run ", file, " --backend=cpu --iterations=1 --warmup=0 ",
+                                  "--pipeline=zb-h1 --schedule=$W/r.schedule.textproto"));
+  EXPECT_EQ(json["stages"].size(), 2);
+  EXPECT_EQ(ReadFile(Work() + "/r.schedule.textproto").value(),
+            ReadFile(Work() + "/s.schedule.textproto").value());
+  ExpectOneError(2, absl::StrCat("run ", file, " --backend=cpu --pipeline=zbh1"),
+                 {"--pipeline=zbh1: is none of"});
+  ExpectOneError(2, "run $W/s.schedule.textproto --backend=cpu --pipeline=zb-h1",
+                 {"--pipeline with a schedule file, which has its order already"});
+}
+
 TEST_F(MpiRunTest, BadInputIsSaidOnceAndEndsAllRanks) {
   const std::string file = "examples/cpu/pp2_1f1b.textproto";
   ExpectOneError(3, absl::StrCat("run ", file, " --backend=cpu"),

@@ -85,6 +85,22 @@ TEST_F(MpiValidateTest, EmulatedRanksAreTheSimulatorsAfterScaling) {
   EXPECT_LT(json["experiments"][0]["step_error"], 0.02);
 }
 
+// Planned, run and simulated under the flag, by ranks that it starts itself.
+TEST_F(MpiValidateTest, AnotherPipelineScheduleThanTheExperiments) {
+  const std::string file = "examples/cpu/pp2_1f1b.textproto";
+  ASSERT_EQ(Run(absl::StrCat("simulate ", file, " --pipeline=zb-h1 --schedule=$W/s.schedule.pb"))
+                .exit_code,
+            0);
+  const Result result = RunAlone(absl::StrCat(
+      "validate run ", file, " --backend=emulated --pipeline=zb-h1 --rounds=1 --iterations=1 ",
+      "--warmup=0 --tolerance=1000 --out=$W/out --json"));
+  ASSERT_LE(result.exit_code, 2) << result.err;
+  const Json experiment = Json::parse(result.out)["experiments"][0];
+  EXPECT_EQ(experiment["strategy"], "ZB_H1, EQUAL_LAYERS");
+  EXPECT_EQ(ReadFile(absl::StrCat(Work(), "/out/pp2_1f1b.schedule.pb")).value(),
+            ReadFile(Work() + "/s.schedule.pb").value());
+}
+
 TEST_F(MpiValidateTest, AnErrorIsSaidOnce) {
   ExpectOneError(3, "validate run examples/cpu/pp2_1f1b.textproto --backend=cpu",
                  {"this schedule needs 2 ranks", "3 were started"});

@@ -4,25 +4,19 @@
 #include <filesystem>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "schedule/colocate/optimus.h"
 #include "schedule/ir/serialize.h"
 #include "schedule/ir/validate.h"
 #include "tools/file_kinds.h"
+#include "tools/input_files.h"
 #include "tools/outputs.h"
 #include "tools/printable.h"
 #include "tools/simulate_schedule.h"
 
 namespace optimus::tools {
 namespace {
-
-// Puts the file before a message that does not name it yet.
-absl::Status NameFile(const std::string& path, const absl::Status& status) {
-  if (status.ok() || absl::StrContains(status.message(), path)) return status;
-  return {status.code(), absl::StrCat(path, ": ", status.message())};
-}
 
 // The name of a file without folder and endings.
 std::string Stem(const std::string& path) {
@@ -165,12 +159,15 @@ absl::StatusOr<PlannedStep> PlanStep(const Input& input, const hw::HardwareProfi
   return planned;
 }
 
-PlanningOptions PlanBySimulator(bool interference) {
+PlanningOptions PlanBySimulator(const step::Hardware& hardware) {
   PlanningOptions options;
-  options.judge = [interference](const ir::Schedule& schedule,
-                                 const CostModel& costs) -> absl::StatusOr<Picoseconds> {
+  SimulateOptions simulation;
+  simulation.interference = !hardware.no_interference();
+  simulation.hardware = hardware;
+  options.judge = [simulation](const ir::Schedule& schedule,
+                               const CostModel& costs) -> absl::StatusOr<Picoseconds> {
     OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline timeline,
-                             SimulateSchedule(schedule, costs, {interference, false}));
+                             SimulateSchedule(schedule, costs, simulation));
     return timeline.step;
   };
   return options;

@@ -48,7 +48,7 @@ struct PlanningOptions {
 absl::StatusOr<PlannedStep> PlanStep(const Input& input, const hw::HardwareProfile* profile,
                                      const PlanningOptions& options);
 
-// Judges by the simulator of this build.
-PlanningOptions PlanBySimulator(bool interference);
+// Judges by the simulator of this build, on this hardware: the choice of `optimus plan`.
+PlanningOptions PlanBySimulator(const step::Hardware& hardware);
 
 }  // namespace optimus::tools

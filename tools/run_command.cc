@@ -52,6 +52,7 @@ absl::Status CheckFlags(const RunFlags& flags, BackendKind kind) {
   OPTIMUS_RETURN_IF_ERROR(CheckRange("--time-scale", flags.time_scale, 1e-3, 1e6));
   OPTIMUS_RETURN_IF_ERROR(CheckRange("--tolerance", flags.tolerance, 0, 1));
   OPTIMUS_RETURN_IF_ERROR(ParseScheduler(flags.scheduler).status());
+  OPTIMUS_RETURN_IF_ERROR(ParsePipeline(flags.pipeline).status());
   if (!flags.schedule.empty()) OPTIMUS_RETURN_IF_ERROR(CheckScheduleName(flags.schedule));
   OPTIMUS_RETURN_IF_ERROR(CheckTraceName(flags.trace));
   return flags.timeline.empty() ? absl::OkStatus() : CheckTimelineName(flags.timeline);
@@ -65,6 +66,7 @@ void AddRunFlags(CLI::App& command, RunFlags& flags) {
       ->type_name("K")
       ->capture_default_str();
   AddProfileFlag(command, flags.profile, "a schedule file needs it for --backend=emulated");
+  AddPipelineFlag(command, flags.pipeline);
   AddSchedulerFlag(command, flags.scheduler);
   AddTimeoutFlag(command, flags.timeout);
   command.add_flag("--numerics", flags.numerics,

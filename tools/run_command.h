@@ -16,6 +16,7 @@ struct RunFlags {
   int warm_up = 2;
   std::string profile;
   std::string scheduler;
+  std::string pipeline;
   std::string timeline, schedule, trace;
   std::string timeout = "60s";
   bool numerics = false;

@@ -84,7 +84,9 @@ absl::StatusOr<int> RunOnRanks::Run() {
 }
 
 absl::StatusOr<std::string> RunOnRanks::Plan() {
-  OPTIMUS_ASSIGN_OR_RETURN(const Input input, LoadInput(flags_.file, flags_.profile));
+  OPTIMUS_ASSIGN_OR_RETURN(const std::optional<step::Plan::PipelineSchedule> pipeline,
+                           ParsePipeline(flags_.pipeline));
+  OPTIMUS_ASSIGN_OR_RETURN(const Input input, LoadInput(flags_.file, flags_.profile, pipeline));
   OPTIMUS_RETURN_IF_ERROR(CheckWorldSize(input, ranks_.world().size(), arguments_));
   if (kind_ == BackendKind::kEmulated && !input.profile) {
     return absl::InvalidArgumentError(
@@ -93,8 +95,7 @@ absl::StatusOr<std::string> RunOnRanks::Plan() {
                      "a schedule file names none; give --profile=NAME (h100-80gb, ...)"));
   }
   OPTIMUS_RETURN_IF_ERROR(CheckFiles(input));
-  PlanningOptions planning =
-      PlanBySimulator(/*interference=*/!input.experiment.hardware().no_interference());
+  PlanningOptions planning = PlanBySimulator(input.experiment.hardware());
   OPTIMUS_ASSIGN_OR_RETURN(planning.scheduler, ParseScheduler(flags_.scheduler));
   if (planning.scheduler && input.experiment.plan().strategy() != step::Plan::OPTIMUS) {
     return absl::InvalidArgumentError(absl::StrCat(

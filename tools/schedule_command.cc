@@ -30,37 +30,45 @@ absl::Status CheckFlags(const ScheduleExportFlags& flags) {
         absl::StrCat(flags.file, ": is named as a schedule, whose operations say no order of ",
                      "micro-batches; give the experiment that it was made from"));
   }
+  OPTIMUS_RETURN_IF_ERROR(ParsePipeline(flags.pipeline).status());
   return flags.csv == kStdout ? absl::OkStatus() : CheckWritableFile("--csv", flags.csv);
 }
 
-// What is run through the pipeline: under OPTIMUS the LLM, encoders run between its operations.
-absl::StatusOr<step::Experiment> Pipelined(const step::Experiment& experiment) {
-  const step::Plan& plan = experiment.plan();
+struct Exported {
+  pipeline::Order order;
+  std::string csv;
+  std::string choice;  // what planning decided of it; may be empty
+};
+
+// What is run through the pipeline: under OPTIMUS the LLM, encoders run between its operations. The
+// best of two warm-ups is then the one of the best plan, which has the encoders in place.
+absl::StatusOr<step::Experiment> Pipelined(const Input& input, std::string& choice) {
+  const step::Plan& plan = input.experiment.plan();
   if (plan.strategy() == step::Plan::FSDP) {
     return absl::InvalidArgumentError(
         "plan.strategy: FSDP runs no pipeline, so has no order of "
         "one; export PIPELINE, OPTIMUS or ALPA");
   }
-  if (plan.strategy() != step::Plan::OPTIMUS) return experiment;
-  if (plan.warm_up() == step::Plan::BEST) {
-    return absl::InvalidArgumentError(
-        "plan.warm_up: BEST of strategy OPTIMUS is chosen with the encoders in place (optimus "
-        "plan); set MEGATRON or DEFERRED to export the LLM's order");
-  }
-  return step::LlmAlone(experiment);
+  if (plan.strategy() != step::Plan::OPTIMUS) return input.experiment;
+  step::Experiment alone = step::LlmAlone(input.experiment);
+  if (plan.warm_up() != step::Plan::BEST) return alone;
+  OPTIMUS_ASSIGN_OR_RETURN(const PlannedStep planned,
+                           PlanStep(input, nullptr, PlanBySimulator(input.experiment.hardware())));
+  const step::Plan::WarmUp warm_up = planned.optimus->plan.ranked.front().warm_up;
+  alone.mutable_plan()->set_warm_up(warm_up);
+  choice = absl::StrCat(WarmUpText(warm_up), " warm-up, as the best plan has it");
+  return alone;
 }
 
-absl::StatusOr<pipeline::Order> OrderOf(const Input& input) {
-  OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment experiment, Pipelined(input.experiment));
+absl::StatusOr<Exported> Export(const Input& input) {
+  Exported exported;
+  OPTIMUS_ASSIGN_OR_RETURN(const step::Experiment experiment, Pipelined(input, exported.choice));
   const hw::ProfileCostModel costs(*input.profile);
   OPTIMUS_ASSIGN_OR_RETURN(step::Step step, step::BuildStep(experiment, costs));
   if (!step.order.has_value()) return absl::InternalError("a pipeline without an order");
-  return *std::move(step.order);
-}
-
-absl::StatusOr<std::string> CsvOf(const Input& input, pipeline::Order& order) {
-  OPTIMUS_ASSIGN_OR_RETURN(order, OrderOf(input));
-  return pipeline::WriteComputeSchedule(order);
+  exported.order = *std::move(step.order);
+  OPTIMUS_ASSIGN_OR_RETURN(exported.csv, pipeline::WriteComputeSchedule(exported.order));
+  return exported;
 }
 
 absl::Status WriteCsv(const std::string& path, std::string text) {
@@ -70,13 +78,15 @@ absl::Status WriteCsv(const std::string& path, std::string text) {
   return files.Commit();
 }
 
-std::string WrittenText(const std::string& path, const pipeline::Order& order) {
+std::string WrittenText(const std::string& path, const Exported& exported) {
   if (path == kStdout) return "";
+  const pipeline::Order& order = exported.order;
   const int stages = pipeline::VirtualStageCount(order.placement, order.stages, order.chunks);
   return absl::StrCat(
       "wrote ", path, ": ", order.stages, " ranks, ", stages, " stages",
       order.chunks > 1 ? absl::StrCat(" placed as a ", pipeline::ToString(order.placement)) : "",
-      ", ", order.micro_batches, " micro-batches");
+      ", ", order.micro_batches, " micro-batches", exported.choice.empty() ? "" : "; ",
+      exported.choice);
 }
 
 // The command that all are under.
@@ -93,7 +103,8 @@ CLI::App* AddScheduleExportCommand(CLI::App& app, ScheduleExportFlags& flags) {
       "export",
       "Write the pipeline order of an experiment as the pipeline-schedule CSV of PyTorch "
       "(torch.distributed.pipelining) and torchtitan: one row a pipeline stage, one cell an "
-      "action. An experiment with plan.schedule: CUSTOM reads such a file.");
+      "action. An experiment with plan.schedule: CUSTOM reads such a file. Of strategy OPTIMUS it "
+      "is the LLM's order.");
   command->add_option("FILE", flags.file, "An experiment (textproto)")
       ->required()
       ->check(NotEmpty)
@@ -102,27 +113,29 @@ CLI::App* AddScheduleExportCommand(CLI::App& app, ScheduleExportFlags& flags) {
       ->required()
       ->check(NotEmpty)
       ->type_name("FILE.csv");
+  AddPipelineFlag(*command, flags.pipeline);
   AddProfileFlag(*command, flags.profile, "an order that depends on times is made with its times");
   return command;
 }
 
 absl::StatusOr<int> RunScheduleExport(const ScheduleExportFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(CheckFlags(flags));
-  OPTIMUS_ASSIGN_OR_RETURN(const Input input, LoadInput(flags.file, flags.profile));
+  OPTIMUS_ASSIGN_OR_RETURN(const std::optional<step::Plan::PipelineSchedule> pipeline,
+                           ParsePipeline(flags.pipeline));
+  OPTIMUS_ASSIGN_OR_RETURN(const Input input, LoadInput(flags.file, flags.profile, pipeline));
   if (flags.csv != kStdout) {
     std::vector<NamedFile> inputs = InputFiles(flags.file, input.experiment);
     AddProfileFile("--profile", flags.profile, inputs);
     OPTIMUS_RETURN_IF_ERROR(CheckOverwrites(inputs, {{"--csv", flags.csv}}));
   }
-  pipeline::Order order;
-  absl::StatusOr<std::string> csv =
-      CatchOutOfMemory(flags.file, "making the order", [&] { return CsvOf(input, order); });
-  if (!csv.ok()) {
-    return absl::Status(csv.status().code(),
-                        absl::StrCat(flags.file, ": ", csv.status().message()));
-  }
-  OPTIMUS_RETURN_IF_ERROR(WriteCsv(flags.csv, *std::move(csv)));
-  Progress().Say(WrittenText(flags.csv, order));
+  Progress progress;
+  progress.Show(absl::StrCat("making the order of ", flags.file));
+  absl::StatusOr<Exported> exported =
+      CatchOutOfMemory(flags.file, "making the order", [&] { return Export(input); });
+  progress.Clear();
+  if (!exported.ok()) return NameFile(flags.file, exported.status());
+  OPTIMUS_RETURN_IF_ERROR(WriteCsv(flags.csv, std::move(exported->csv)));
+  progress.Say(WrittenText(flags.csv, *exported));
   return kExitSuccess;
 }
 

@@ -12,6 +12,7 @@ struct ScheduleExportFlags {
   std::string file;
   std::string csv;
   std::string profile;
+  std::string pipeline;
 };
 
 // Defines the subcommand, and the command `schedule` that it is under; `flags` must outlive `app`.

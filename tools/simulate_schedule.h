@@ -8,11 +8,15 @@
 #include "base/cost_model.h"
 #include "schedule/ir/schedule.h"
 #include "schedule/ir/timeline.h"
+#include "schedule/step/experiment.pb.h"
 
 namespace optimus::tools {
 
 struct SimulateOptions {
   bool interference = true;
+  // Fabric and slow GPUs, of SimGrid alone; whether kernels and collectives slow each other is said
+  // above.
+  step::Hardware hardware = {};
   // Every GPU an entity of its own, with spans; otherwise as coarse as is exact, without.
   bool every_gpu = false;
 };

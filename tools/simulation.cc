@@ -2,12 +2,13 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "schedule/ir/critical_path.h"
+#include "tools/engine_options.h"
 #include "tools/file_kinds.h"
+#include "tools/input_files.h"
 #include "tools/planned_step.h"
 #include "tools/resources.h"
 
@@ -16,22 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Puts the file before a message that does not name it yet.
-absl::Status NameFile(const std::string& path, const absl::Status& status) {
-  if (status.ok() || absl::StrContains(status.message(), path)) return status;
-  return {status.code(), absl::StrCat(path, ": ", status.message())};
-}
-
-sim::Options EngineOptions(const SimulationOptions& options, const step::Hardware& hardware) {
-  sim::Options engine;
+// As it was asked for.
+sim::Options AskedEngine(const SimulationOptions& options, const step::Hardware& hardware) {
+  sim::Options engine = EngineOptions(hardware);
   engine.fidelity = options.fidelity;
   engine.record_spans = options.record_spans;
-  engine.interference = !options.no_interference && !hardware.no_interference();
-  if (hardware.nodes_per_leaf() > 0) engine.nodes_per_leaf = hardware.nodes_per_leaf();
-  if (hardware.oversubscription() > 0) engine.oversubscription = hardware.oversubscription();
-  for (const auto& slow : hardware.slow_gpus()) {
-    engine.slow_gpus.push_back({slow.rank(), slow.factor()});
-  }
+  if (options.no_interference) engine.interference = false;
   return engine;
 }
 
@@ -50,7 +41,7 @@ InterferenceReport AppliedInterference(const SimulationOptions& options,
 absl::StatusOr<Picoseconds> JudgedStep(const ir::Schedule& schedule, const CostModel& costs,
                                        const SimulationOptions& options,
                                        const step::Hardware& hardware) {
-  sim::Options engine = EngineOptions(options, hardware);
+  sim::Options engine = AskedEngine(options, hardware);
   engine.fidelity = sim::Fidelity::kAuto;  // the same step, sooner
   engine.record_spans = false;
   OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline timeline,
@@ -106,7 +97,7 @@ absl::StatusOr<Simulation> Simulation::Prepare(const std::string& path,
   simulation.costs_ = std::move(planned.costs);
   simulation.step_ = std::move(planned.step);
   simulation.optimus_ = std::move(planned.optimus);
-  simulation.options_ = EngineOptions(options, simulation.step_.experiment.hardware());
+  simulation.options_ = AskedEngine(options, simulation.step_.experiment.hardware());
   simulation.interference_ =
       AppliedInterference(options, simulation.step_.experiment.hardware(), *simulation.costs_);
   OPTIMUS_RETURN_IF_ERROR(NameFile(

@@ -49,6 +49,7 @@ absl::Status CheckRunFlags(const ValidateRunFlags& flags, BackendKind kind) {
   OPTIMUS_RETURN_IF_ERROR(CheckRange("--tolerance", flags.tolerance, 0, 1e6));
   OPTIMUS_RETURN_IF_ERROR(CheckRange("--least-difference", flags.least_difference, 0, 1e6));
   OPTIMUS_RETURN_IF_ERROR(CheckRange("--time-scale", flags.time_scale, 1e-3, 1e6));
+  OPTIMUS_RETURN_IF_ERROR(ParsePipeline(flags.pipeline).status());
   const bool cpu = kind == BackendKind::kCpu;
   OPTIMUS_RETURN_IF_ERROR(
       OnlyFor(flags.time_scale != 1, "--time-scale", kind == BackendKind::kEmulated, "emulated"));
@@ -124,6 +125,7 @@ CLI::App* AddValidateRunCommand(CLI::App& app, ValidateRunFlags& flags) {
                    "same order simulated")
       ->type_name("SHARE")
       ->capture_default_str();
+  AddPipelineFlag(*command, flags.pipeline);
   AddTimeScaleFlag(*command, flags.time_scale);
   AddTimeoutFlag(*command, flags.timeout);
   AddBf16Flag(*command, flags.bf16);
@@ -169,7 +171,7 @@ absl::StatusOr<int> RunValidateRun(const ValidateRunFlags& flags, Arguments& arg
   OPTIMUS_ASSIGN_OR_RETURN(const absl::Duration timeout, TimeoutOf(flags.timeout));
   OPTIMUS_RETURN_IF_ERROR(CheckRunFlags(flags, kind));
   if (!IsLaunched()) {
-    OPTIMUS_ASSIGN_OR_RETURN(const std::vector<Input> inputs, LoadTogether(flags.files, kind));
+    OPTIMUS_ASSIGN_OR_RETURN(const std::vector<Input> inputs, LoadTogether(flags, kind));
     const int needed = inputs.front().world.gpus();
     if (needed > 1) return RelaunchOnRanks(needed, arguments);
   }

@@ -20,6 +20,7 @@ struct ValidateRunFlags {
   double tolerance = 0.10;
   double least_difference = 0.05;
   double time_scale = 1;
+  std::string pipeline;
   std::string out;
   std::string timeout = "60s";
   bool bf16 = false;

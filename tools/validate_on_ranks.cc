@@ -14,6 +14,7 @@
 #include "tools/out_of_memory.h"
 #include "tools/outputs.h"
 #include "tools/run_on_ranks.h"
+#include "tools/shared_flags.h"
 
 namespace optimus::tools {
 namespace {
@@ -64,17 +65,19 @@ absl::Status CheckTogether(const Input& first, const Input& added, executor::Bac
 
 }  // namespace
 
-absl::StatusOr<std::vector<Input>> LoadTogether(const std::vector<std::string>& files,
+absl::StatusOr<std::vector<Input>> LoadTogether(const ValidateRunFlags& flags,
                                                 executor::BackendKind kind) {
+  OPTIMUS_ASSIGN_OR_RETURN(const std::optional<step::Plan::PipelineSchedule> pipeline,
+                           ParsePipeline(flags.pipeline));
   std::set<std::string> names;
   std::vector<Input> inputs;
-  for (const std::string& file : files) {
+  for (const std::string& file : flags.files) {
     if (IsScheduleFile(file)) {
       return absl::InvalidArgumentError(absl::StrCat(
           file, ": is named as a schedule; give experiments, which are planned with the profile ",
           "that is measured"));
     }
-    OPTIMUS_ASSIGN_OR_RETURN(Input input, LoadInput(file, ""));
+    OPTIMUS_ASSIGN_OR_RETURN(Input input, LoadInput(file, "", pipeline));
     if (!names.insert(FileName(input.name)).second) {
       return absl::InvalidArgumentError(
           absl::StrCat(file, ": a second experiment named ", input.name, "; rename one"));
@@ -105,7 +108,7 @@ absl::StatusOr<int> ValidateOnRanks::Run() {
 // All that can be wrong with the input is said before anything is measured: the experiments are
 // planned with their own profile first, and emulated ones that is the plan.
 absl::StatusOr<std::string> ValidateOnRanks::Load() {
-  OPTIMUS_ASSIGN_OR_RETURN(inputs_, LoadTogether(flags_.files, kind_));
+  OPTIMUS_ASSIGN_OR_RETURN(inputs_, LoadTogether(flags_, kind_));
   OPTIMUS_RETURN_IF_ERROR(CheckWorldSize(inputs_.front(), ranks_.world().size(), arguments_));
   OPTIMUS_RETURN_IF_ERROR(CheckFiles());
   return Plan(nullptr);
@@ -120,9 +123,9 @@ absl::StatusOr<std::string> ValidateOnRanks::Plan(const Measuring* measuring) {
   Progress progress;
   for (const Input& input : inputs_) {
     progress.Show(absl::StrCat("planning ", input.name));
-    const bool interference = !input.experiment.hardware().no_interference();
-    OPTIMUS_ASSIGN_OR_RETURN(PlannedStep planned, PlanStep(input, profile ? &*profile : nullptr,
-                                                           PlanBySimulator(interference)));
+    OPTIMUS_ASSIGN_OR_RETURN(PlannedStep planned,
+                             PlanStep(input, profile ? &*profile : nullptr,
+                                      PlanBySimulator(input.experiment.hardware())));
     planned_.push_back(std::move(planned));
   }
   return EncodeJobs(planned_, /*numerics=*/false);

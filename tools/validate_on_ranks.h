@@ -29,9 +29,10 @@
 
 namespace optimus::tools {
 
-// At least one. INVALID_ARGUMENT where they do not go together: other numbers of ranks, the same
-// name twice, other profiles of emulated ones.
-absl::StatusOr<std::vector<Input>> LoadTogether(const std::vector<std::string>& files,
+// The experiments of `flags`, at least one, all under its pipeline schedule where it names one.
+// INVALID_ARGUMENT where they do not go together: other numbers of ranks, the same name twice,
+// other profiles of emulated ones.
+absl::StatusOr<std::vector<Input>> LoadTogether(const ValidateRunFlags& flags,
                                                 executor::BackendKind kind);
 
 class ValidateOnRanks {

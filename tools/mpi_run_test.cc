@@ -174,7 +174,8 @@ TEST_P(MpiNumericsTest, EqualsTheReference) {
 INSTANTIATE_TEST_SUITE_P(
     Schedules, MpiNumericsTest,
     ::testing::Values(std::pair("pp2_megatron", 2), std::pair("pp2_balanced", 2),
-                      std::pair("pp2_optimus", 2), std::pair("tp2_megatron", 2),
+                      std::pair("pp2_optimus", 2), std::pair("pp2_zb_h1", 2),
+                      std::pair("pp2_zb_v", 2), std::pair("tp2_megatron", 2),
                       std::pair("tp2_balanced", 2), std::pair("tp2_optimus", 2),
                       std::pair("dp2_megatron", 2), std::pair("dp2_balanced", 2),
                       std::pair("dp2_optimus", 2), std::pair("8_megatron", 8),

@@ -40,7 +40,8 @@ class Evaluator {
         times_(times),
         forward_(Cells()),
         backward_(Cells()),
-        next_(order.slots.size(), 0) {
+        next_(order.slots.size(), 0),
+        sent_(order.slots.size()) {
     span_.slots.resize(order.slots.size());
     span_.first_start.resize(order.slots.size());
     span_.last_end.resize(order.slots.size());
@@ -77,11 +78,11 @@ class Evaluator {
 
  private:
   // End of the work of each chunk of each stage on each micro-batch, where it has run.
-  using Ends = std::vector<std::optional<Picoseconds>>;
+  using Arrivals = std::vector<std::optional<Picoseconds>>;
 
-  Ends Cells() const {
-    return Ends(order_.slots.size() * static_cast<std::size_t>(order_.chunks) *
-                static_cast<std::size_t>(order_.micro_batches));
+  Arrivals Cells() const {
+    return Arrivals(order_.slots.size() * static_cast<std::size_t>(order_.chunks) *
+                    static_cast<std::size_t>(order_.micro_batches));
   }
 
   std::size_t Cell(Place place, int micro_batch) const {
@@ -106,6 +107,16 @@ class Evaluator {
     return std::nullopt;
   }
 
+  // Whom the result of `slot` goes to; nullopt as above.
+  std::optional<Place> Feeds(std::size_t stage, const Slot& slot) const {
+    const Place place = PlaceOf(stage, slot);
+    if (slot.kind == SlotKind::kBackwardWeight) return std::nullopt;
+    if (slot.kind == SlotKind::kForward) {
+      return NextPlace(order_.placement, order_.stages, order_.chunks, place);
+    }
+    return PreviousPlace(order_.placement, order_.stages, place);
+  }
+
   // When the neighbour's result has arrived: 0 if none is needed, nullopt if it is not made yet.
   // The stage's own forward needs no look: ValidateOrder put it earlier on the same stage.
   std::optional<Picoseconds> Arrival(std::size_t stage, const Slot& slot) const {
@@ -113,13 +124,8 @@ class Evaluator {
     if (!from.has_value()) {
       return Picoseconds(0);
     }
-    const Ends& ends = slot.kind == SlotKind::kForward ? forward_ : backward_;
-    const auto& end = ends[Cell(*from, slot.micro_batch)];
-    if (!end.has_value()) {
-      return std::nullopt;
-    }
-    const bool same_stage = static_cast<std::size_t>(from->stage) == stage;
-    return *end + (same_stage ? Picoseconds(0) : times_.communication);
+    const Arrivals& arrivals = slot.kind == SlotKind::kForward ? forward_ : backward_;
+    return arrivals[Cell(*from, slot.micro_batch)];
   }
 
   Picoseconds Duration(std::size_t stage, const Slot& slot) const {
@@ -148,9 +154,16 @@ class Evaluator {
   void Record(std::size_t stage, const Slot& slot, SlotInterval when) {
     span_.slots[stage].push_back(when);
     ++next_[stage];
-    if (slot.kind == SlotKind::kBackwardWeight) return;
-    Ends& ends = slot.kind == SlotKind::kForward ? forward_ : backward_;
-    ends[Cell(PlaceOf(stage, slot), slot.micro_batch)] = when.end;
+    const std::optional<Place> to = Feeds(stage, slot);
+    if (!to.has_value()) return;
+    const bool forward = slot.kind == SlotKind::kForward;
+    Picoseconds arrival = when.end;
+    if (static_cast<std::size_t>(to->stage) != stage) {
+      Picoseconds& sent = forward ? sent_[stage].forward : sent_[stage].backward;
+      sent = std::max(sent, when.end) + times_.communication;
+      arrival = sent;
+    }
+    (forward ? forward_ : backward_)[Cell(PlaceOf(stage, slot), slot.micro_batch)] = arrival;
   }
 
   // The next slot of the stage, and its partner where it has one.
@@ -182,8 +195,13 @@ class Evaluator {
 
   const Order& order_;
   const SlotTimes& times_;
-  Ends forward_, backward_;
+  Arrivals forward_, backward_;    // by the place that made the result
   std::vector<std::size_t> next_;  // by stage: the slot to run next
+  // By stage: when its last message has arrived, to the next place and to the one before.
+  struct Sent {
+    Picoseconds forward, backward;
+  };
+  std::vector<Sent> sent_;
   OrderSpan span_;
 };
 

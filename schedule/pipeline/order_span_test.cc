@@ -48,6 +48,17 @@ TEST(OrderSpanTest, WorkedOutByHand) {
   EXPECT_EQ(span->last_end[1], Picoseconds(73));
 }
 
+// F = 1, B = 3, messages of 5: the second forward's message leaves when the first has arrived,
+// at 6.
+TEST(OrderSpanTest, MessagesOfOneDirectionQueue) {
+  const Order order = *OneForwardOneBackward(2, 2);
+  const auto span = EvaluateOrder(order, Uniform(order, 1, 2, 1, 5));
+  ASSERT_TRUE(span.ok()) << span.status();
+  using P = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(Intervals(*span, 1), (P{{6, 7}, {7, 10}, {11, 12}, {12, 15}}));
+  EXPECT_EQ(Intervals(*span, 0), (P{{0, 1}, {1, 2}, {15, 18}, {20, 23}}));
+}
+
 // A gradient leaves when the data part is done; the weight part may wait.
 TEST(OrderSpanTest, BackwardInTwoParts) {
   using K = SlotKind;

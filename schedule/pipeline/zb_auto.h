@@ -23,7 +23,9 @@ struct ZbAutoOptions {
 // The automatic schedule of Qi et al., "Zero Bubble Pipeline Parallelism", arXiv 2401.10241,
 // section 3.1: an order made for the times of a pipeline and a memory limit. The best, by
 // EvaluateOrder's times, of the search in zb_search.h, which starts from list schedules, ZB-H1 and
-// ZB-H2: never longer than a handcrafted schedule that fits. 2 stages, 4 micro-batches, F = 2, B =
+// ZB-H2: never longer than a handcrafted schedule that fits, by the objective. (With kStageSpan the
+// whole step, from the first start to the last end of all stages, may be longer all the same: it
+// only breaks ties.) 2 stages, 4 micro-batches, F = 2, B =
 // 2, W = 1, no more than 2 micro-batches held, half of each until its weight gradient:
 //
 //   stage 0  F0 -- F1 -- .. .. B0 -- W0 F2 -- B1 -- W1 F3 -- B2 -- W2 .. B3 -- W3

@@ -64,6 +64,23 @@ TEST(ZbAutoTest, NeverLongerThanAHandcraftedOrderThatFits) {
   }
 }
 
+// Messages that last longer than a pass queue.
+TEST(ZbAutoTest, NeverLongerWithLongMessages) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 40; ++i) {
+    const int p = 2 + static_cast<int>(random() % 4);
+    auto problem = RandomProblem(random, p, 1, 2 * p - 1 + static_cast<int>(random() % 5));
+    problem.times.communication = Picoseconds(5 + random() % 30);
+    for (const int times_1f1b : {1, 2}) {
+      problem.memory_limit.assign(p, times_1f1b * p);
+      const auto known =
+          times_1f1b == 1 ? ZbH1(p, problem.micro_batches) : ZbH2(p, problem.micro_batches);
+      const auto order = ZbAuto(OptionsOf(problem));
+      EXPECT_LE(CheckedScore(problem, *order), CheckedScore(problem, *known)) << i;
+    }
+  }
+}
+
 // The published column of ZB-2p: twice 1F1B's memory, of which a weight gradient holds only its
 // share. That is 32 of 34 + 5 a s / h bytes of a layer per token and hidden unit (Table 1): with
 // 1024 tokens, 0.28 for heads of 64 and 0.43 for heads of 128. The rates are the same for all

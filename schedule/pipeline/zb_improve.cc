@@ -143,7 +143,24 @@ class Improver {
     if (slot.kind == SlotKind::kBackwardWeight) return std::nullopt;
     const int step = path_.StepOf({at.stage, slot.chunk}, slot.kind);
     if (step == 0) return std::nullopt;
-    return At{path_.place(step - 1).stage, replay_.SlotOf(step - 1, slot.micro_batch)};
+    const At maker{path_.place(step - 1).stage, replay_.SlotOf(step - 1, slot.micro_batch)};
+    return path_.Sends(step - 1) ? FirstOfQueue(maker, step - 1) : maker;
+  }
+
+  // The slot whose message went at once, and behind which those up to the message of `maker`, which
+  // runs `step`, went without a break.
+  At FirstOfQueue(At maker, int step) const {
+    const std::vector<Slot>& slots = order_.slots[maker.stage];
+    const Slot& made = slots[maker.slot];
+    Picoseconds sent = replay_.arrival(step + 1, made.micro_batch) - path_.transfer(step);
+    for (std::size_t i = maker.slot; replay_.end(maker.stage, maker.slot) < sent && i-- > 0;) {
+      if (slots[i].kind != made.kind) continue;
+      const int earlier = path_.StepOf({maker.stage, slots[i].chunk}, slots[i].kind);
+      if (!path_.Sends(earlier)) continue;
+      maker.slot = i;
+      sent -= path_.transfer(earlier);
+    }
+    return maker;
   }
 
   void AddMoves(At at, std::vector<Move>& moves) const {

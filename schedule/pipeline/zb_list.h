@@ -8,11 +8,18 @@
 // that is better is about to arrive, a stage may wait for it; for how long is what the policy says
 // and the search (zb_search.h) varies.
 
+#include <array>
+#include <cstdint>
+#include <optional>
+
 #include "schedule/pipeline/order.h"
 #include "schedule/pipeline/zb_path.h"
 #include "schedule/pipeline/zb_problem.h"
 
 namespace optimus::pipeline {
+
+// The delays that are tried.
+inline constexpr std::array<double, 5> kZbDelays = {0.0, 0.25, 0.5, 0.75, 1.0};
 
 struct ZbPolicy {
   // A forward, a weight gradient starts if it delays a data gradient that is about to arrive by at
@@ -38,5 +45,23 @@ struct ZbPolicy {
 // An order within the memory limit; never deadlocks. Ties go to the lower stage. `problem` passes
 // CheckZbProblem, and `path` is its path.
 Order ListSchedule(const ZbProblem& problem, const MicroBatchPath& path, const ZbPolicy& policy);
+
+// By index in kZbDelays, one bit each: which other delays give the same order, everything else in
+// the policy being the same. Any of `forward` goes with any of `weight`.
+struct SameDelays {
+  std::uint32_t forward = (1U << kZbDelays.size()) - 1;
+  std::uint32_t weight = (1U << kZbDelays.size()) - 1;
+};
+
+struct ListScoreResult {
+  // What ZbReplay says of ListSchedule's order. Nullopt where the first part of it is above `most`:
+  // then it was given up as soon as the idle time of a stage said so.
+  std::optional<ZbScore> score;
+  SameDelays same;  // of the order, or of what there was of it
+};
+
+// The score of a policy without its order.
+ListScoreResult ListScore(const ZbProblem& problem, const MicroBatchPath& path,
+                          const ZbPolicy& policy, Picoseconds most);
 
 }  // namespace optimus::pipeline

@@ -17,8 +17,13 @@ class MicroBatchPath {
   int steps() const { return static_cast<int>(places_.size()); }
   Place place(int step) const { return places_[step]; }
   Picoseconds time(int step) const { return times_[step]; }
-  // From the end of `step` to when the next one may start, on an idle stage.
+  // From the end of `step` to when the next one may start, on an idle stage and with no other
+  // message on the way.
   Picoseconds transfer(int step) const { return transfers_[step]; }
+  // Whether the result of `step` goes to another stage.
+  bool Sends(int step) const {
+    return step + 1 < steps() && places_[step + 1].stage != places_[step].stage;
+  }
   // From the first start of a lone micro-batch to its arrival at `step`.
   Picoseconds arrival(int step) const { return arrivals_[step]; }
 

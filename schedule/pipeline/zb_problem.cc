@@ -11,8 +11,6 @@
 namespace optimus::pipeline {
 namespace {
 
-constexpr double kRounding = 1e-9;
-
 absl::Status CheckLimits(const ZbProblem& problem) {
   if (problem.memory_limit.size() != static_cast<std::size_t>(problem.stages)) {
     return absl::InvalidArgumentError(absl::StrCat("memory_limit: ", problem.memory_limit.size(),
@@ -53,10 +51,6 @@ ZbScore ScoreOf(const std::vector<Picoseconds>& first_start,
   }
   if (objective == ZbObjective::kStageSpan) return {stage_span, span};
   return {span, stage_span};
-}
-
-bool Fits(const Held& held, const ActivationShares& shares, double limit) {
-  return held.Activations(shares) <= limit + kRounding;
 }
 
 bool FitsMemory(const ZbProblem& problem, const Order& order) {

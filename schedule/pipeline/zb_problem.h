@@ -62,7 +62,10 @@ struct Held {
 };
 
 // Whether `held` is within `limit`, but for the rounding of shares.
-bool Fits(const Held& held, const ActivationShares& shares, double limit);
+inline bool Fits(const Held& held, const ActivationShares& shares, double limit) {
+  constexpr double kRounding = 1e-9;
+  return held.Activations(shares) <= limit + kRounding;
+}
 
 // Whether every stage of `order` stays within its limit.
 bool FitsMemory(const ZbProblem& problem, const Order& order);

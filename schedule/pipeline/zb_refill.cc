@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/pipeline/message_queues.h"
+
 namespace optimus::pipeline {
 namespace {
 
@@ -20,7 +22,8 @@ class Refiller {
         stages_(order.slots.size()),
         arrivals_(static_cast<std::size_t>(path.steps()) *
                       static_cast<std::size_t>(problem.micro_batches),
-                  kUnknown) {
+                  kUnknown),
+        messages_(problem.stages) {
     std::fill(arrivals_.begin(), arrivals_.begin() + problem.micro_batches, Picoseconds(0));
     result_ = order;
     for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -80,9 +83,11 @@ class Refiller {
       state.weights.push_back({SlotKind::kBackwardWeight, slot.chunk, slot.micro_batch});
     }
     if (step + 1 == path_.steps()) return;
-    arrivals_[Cell(step + 1, slot.micro_batch)] = state.free + path_.transfer(step);
-    const int next = path_.place(step + 1).stage;
-    if (next != stage) to_do_.push_back(next);
+    Picoseconds& next_arrival = arrivals_[Cell(step + 1, slot.micro_batch)];
+    next_arrival = state.free;
+    if (!path_.Sends(step)) return;
+    next_arrival = messages_.Send(stage, slot.kind, state.free, path_.transfer(step));
+    to_do_.push_back(path_.place(step + 1).stage);
   }
 
   // Whether the next weight gradient goes before a slot that arrives at `arrival`.
@@ -118,6 +123,7 @@ class Refiller {
   double delay_;
   std::vector<Stage> stages_;
   std::vector<Picoseconds> arrivals_;
+  MessageQueues messages_;
   std::vector<int> to_do_;
   Order result_;
 };

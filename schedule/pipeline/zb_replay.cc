@@ -15,7 +15,8 @@ ZbReplay::ZbReplay(const ZbProblem& problem, const MicroBatchPath& path)
       starts_(problem.stages),
       ends_(problem.stages),
       first_start_(problem.stages),
-      last_end_(problem.stages) {
+      last_end_(problem.stages),
+      messages_(problem.stages) {
   const auto micro_batches = static_cast<std::size_t>(problem.micro_batches);
   arrivals_.resize(static_cast<std::size_t>(path.steps()) * micro_batches);
   slots_.resize(arrivals_.size());
@@ -41,9 +42,11 @@ void ZbReplay::Record(int stage, const Slot& slot, int step, Picoseconds arrival
   starts_[stage].push_back(start);
   ends.push_back(start + time);
   if (weight || step + 1 == path_.steps()) return;
-  arrivals_[Cell(step + 1, slot.micro_batch)] = ends.back() + path_.transfer(step);
-  const int next = path_.place(step + 1).stage;
-  if (next != stage) to_do_.push_back(next);
+  Picoseconds& next_arrival = arrivals_[Cell(step + 1, slot.micro_batch)];
+  next_arrival = ends.back();
+  if (!path_.Sends(step)) return;
+  next_arrival = messages_.Send(stage, slot.kind, ends.back(), path_.transfer(step));
+  to_do_.push_back(path_.place(step + 1).stage);
 }
 
 void ZbReplay::Advance(const Order& order, int stage) {
@@ -64,6 +67,7 @@ void ZbReplay::Advance(const Order& order, int stage) {
 bool ZbReplay::Run(const Order& order) {
   std::fill(arrivals_.begin(), arrivals_.end(), kUnknown);
   std::fill(arrivals_.begin(), arrivals_.begin() + problem_.micro_batches, Picoseconds(0));
+  messages_.Clear();
   to_do_.clear();
   for (int s = problem_.stages - 1; s >= 0; --s) {
     starts_[s].clear();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedule/pipeline/message_queues.h"
 #include "schedule/pipeline/order.h"
 #include "schedule/pipeline/zb_path.h"
 #include "schedule/pipeline/zb_problem.h"
@@ -27,6 +28,10 @@ class ZbReplay {
   Picoseconds end(int stage, std::size_t slot) const { return ends_[stage][slot]; }
   Picoseconds first_start(int stage) const { return first_start_[stage]; }
   Picoseconds last_end(int stage) const { return last_end_[stage]; }
+  // When a step of a micro-batch's path can start, its stage being free. A step that has run.
+  Picoseconds arrival(int step, int micro_batch) const {
+    return arrivals_[Cell(step, micro_batch)];
+  }
   // Which slot of its stage runs a step of a micro-batch's path.
   std::size_t SlotOf(int step, int micro_batch) const { return slots_[Cell(step, micro_batch)]; }
 
@@ -45,6 +50,7 @@ class ZbReplay {
   std::vector<std::uint32_t> slots_;   // by cell
   std::vector<std::vector<Picoseconds>> starts_, ends_;
   std::vector<Picoseconds> first_start_, last_end_;
+  MessageQueues messages_;
   std::vector<int> to_do_;  // stages that may be able to go on
 };
 

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -25,22 +29,20 @@ constexpr std::size_t kImproved = 3;
 // Slots replayed by the local search of one order.
 constexpr std::int64_t kImproveBudget = 1'000'000;
 
-// How much a weight gradient may delay what comes next, of its own time.
-constexpr double kDelays[] = {0.0, 0.25, 0.5, 0.75, 1.0};
+// Of kZbDelays, those that are tried for forwards: 0, a half and 1.
+constexpr std::size_t kForwardDelayStride = 2;
 
-std::vector<ZbPolicy> Policies(const ZbProblem& problem) {
-  std::vector<ZbPolicy> policies;
+// All policies but for the delays.
+std::vector<ZbPolicy> Rules(const ZbProblem& problem) {
   // The last two rules mean nothing where there is one chunk.
   const int rules = problem.chunks > 1 ? 1 << 5 : 1 << 3;
-  for (const double forward_delay : {0.0, 0.5, 1.0}) {
-    for (const double weight_delay : kDelays) {
-      for (int bits = 0; bits < rules; ++bits) {
-        const auto bit = [bits](int i) { return ((bits >> i) & 1) != 0; };
-        policies.push_back({forward_delay, weight_delay, bit(0), bit(1), bit(2), !bit(3), bit(4)});
-      }
-    }
+  std::vector<ZbPolicy> all;
+  all.reserve(rules);
+  for (int bits = 0; bits < rules; ++bits) {
+    const auto bit = [bits](int i) { return ((bits >> i) & 1) != 0; };
+    all.push_back({0, 0, bit(0), bit(1), bit(2), !bit(3), bit(4)});
   }
-  return policies;
+  return all;
 }
 
 struct Candidate {
@@ -65,25 +67,56 @@ ZbProblem Sample(const ZbProblem& problem) {
   return sample;
 }
 
-std::vector<ZbPolicy> BestPolicies(const ZbProblem& problem, const MicroBatchPath& path) {
-  const ZbProblem sample = Sample(problem);
-  ZbReplay replay(sample, path);
-  std::vector<std::pair<ZbScore, ZbPolicy>> ranked;
-  for (const ZbPolicy& policy : Policies(problem)) {
-    if (replay.Run(ListSchedule(sample, path, policy))) {
-      ranked.emplace_back(replay.score(), policy);
+// The policies with the best scores, one of each score: those of one score mostly give one order.
+class Ranking {
+ public:
+  Ranking(const ZbProblem& problem, const MicroBatchPath& path)
+      : sample_(Sample(problem)), path_(path), rules_(Rules(problem)), seen_(rules_.size()) {}
+
+  // From the last policy to the first: of one score the first stays, and among the last are more
+  // of the good ones, next to which others are given up early.
+  std::vector<ZbPolicy> Best() {
+    for (std::size_t forward = kZbDelays.size(); forward-- > 0;) {
+      if (forward % kForwardDelayStride != 0) continue;
+      for (std::size_t weight = kZbDelays.size(); weight-- > 0;) {
+        for (std::size_t rule = rules_.size(); rule-- > 0;) Try(rule, forward, weight);
+      }
     }
+    std::vector<ZbPolicy> best;
+    best.reserve(kFinalists);
+    for (const auto& [score, policy] : ranked_) best.push_back(policy);
+    return best;
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<ZbPolicy> best;
-  best.reserve(kFinalists);
-  // Policies of one score mostly give one order: others are worth more.
-  for (std::size_t i = 0; i < ranked.size() && best.size() < kFinalists; ++i) {
-    if (i == 0 || ranked[i].first != ranked[i - 1].first) best.push_back(ranked[i].second);
+
+ private:
+  void Try(std::size_t rule, std::size_t forward, std::size_t weight) {
+    ZbPolicy policy = rules_[rule];
+    policy.forward_delay = kZbDelays[forward];
+    policy.weight_delay = kZbDelays[weight];
+    const auto has = [](std::uint32_t set, std::size_t i) { return ((set >> i) & 1U) != 0; };
+    for (const ListScoreResult& seen : seen_[rule]) {
+      if (has(seen.same.forward, forward) && has(seen.same.weight, weight)) {
+        return Record(seen.score, policy);
+      }
+    }
+    seen_[rule].push_back(ListScore(sample_, path_, policy, most_));
+    Record(seen_[rule].back().score, policy);
   }
-  return best;
-}
+
+  void Record(const std::optional<ZbScore>& score, const ZbPolicy& policy) {
+    if (!score.has_value()) return;
+    ranked_.insert_or_assign(*score, policy);
+    if (ranked_.size() > kFinalists) ranked_.erase(std::prev(ranked_.end()));
+    if (ranked_.size() == kFinalists) most_ = ranked_.rbegin()->first.first;
+  }
+
+  const ZbProblem sample_;
+  const MicroBatchPath& path_;
+  const std::vector<ZbPolicy> rules_;
+  std::vector<std::vector<ListScoreResult>> seen_;  // by rule: of what was tried
+  std::map<ZbScore, ZbPolicy> ranked_;              // at most kFinalists
+  Picoseconds most_{std::numeric_limits<std::int64_t>::max()};
+};
 
 }  // namespace
 
@@ -99,12 +132,12 @@ absl::StatusOr<Order> SearchZbOrder(const ZbProblem& problem, const std::vector<
   const auto consider_both = [&](const Order& order) {
     if (!FitsMemory(problem, order)) return;
     consider(as_made, order);
-    for (const double delay : kDelays) {
+    for (const double delay : kZbDelays) {
       consider(refilled, RefillWeights(problem, path, order, delay));
     }
   };
   for (const Order& order : known) consider_both(order);
-  for (const ZbPolicy& policy : BestPolicies(problem, path)) {
+  for (const ZbPolicy& policy : Ranking(problem, path).Best()) {
     consider_both(ListSchedule(problem, path, policy));
   }
   for (const auto* among : {&as_made, &refilled}) {

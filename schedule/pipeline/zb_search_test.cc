@@ -9,10 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "schedule/pipeline/wake_queue.h"
 #include "schedule/pipeline/zb_h1.h"
 #include "schedule/pipeline/zb_improve.h"
 #include "schedule/pipeline/zb_list.h"
@@ -22,6 +25,8 @@
 
 namespace optimus::pipeline {
 namespace {
+
+constexpr Picoseconds kLongest(std::numeric_limits<std::int64_t>::max());
 
 ZbPolicy RandomPolicy(std::mt19937& random) {
   const auto bit = [&random] { return random() % 2 == 0; };
@@ -47,13 +52,106 @@ TEST(ZbListTest, EveryPolicyGivesAnOrderThatRunsWithinMemory) {
   }
 }
 
+// Messages that last longer than slots queue.
+ZbProblem WithLongMessages(std::mt19937& random, ZbProblem problem) {
+  if (random() % 2 == 0) problem.times.communication = Picoseconds(random() % 30);
+  return problem;
+}
+
+// Its plain twin: a set of all wake-ups.
+TEST(WakeQueueTest, EarliestFirstThenLowerStage) {
+  std::mt19937 random(12);
+  for (int stages = 1; stages <= 9; ++stages) {
+    WakeQueue queue(stages);
+    std::set<std::pair<Picoseconds, int>> twin;
+    for (int i = 0; i < 500; ++i) {
+      const int stage = static_cast<int>(random() % stages);
+      const Picoseconds time(random() % 40);
+      queue.Add(stage, time);
+      twin.emplace(time, stage);
+      Picoseconds now;
+      int taken = 0;
+      if (random() % 3 == 0) continue;
+      ASSERT_EQ(queue.Take(now, taken), !twin.empty());
+      ASSERT_EQ(std::make_pair(now, taken), *twin.begin());
+      twin.erase(twin.begin());
+      if (random() % 2 == 0) continue;
+      const Picoseconds until(random() % 40);
+      queue.SleepUntil(taken, until);
+      for (auto it = twin.begin(); it != twin.end();) {
+        it = it->second == taken && it->first < until ? twin.erase(it) : std::next(it);
+      }
+      twin.emplace(until, taken);
+    }
+    Picoseconds now;
+    int taken = 0;
+    for (const auto& expected : twin) {
+      ASSERT_TRUE(queue.Take(now, taken));
+      ASSERT_EQ(std::make_pair(now, taken), expected);
+    }
+    EXPECT_FALSE(queue.Take(now, taken));
+  }
+}
+
+// Its plain twin: the replay of the order.
+TEST(ZbListTest, ScoreIsThatOfTheOrderOrGivenUpAboveTheLimit) {
+  std::mt19937 random(10);
+  int given_up = 0;
+  for (int i = 0; i < 400; ++i) {
+    const int stages = 1 + static_cast<int>(random() % 6);
+    const auto problem = WithLongMessages(
+        random, RandomProblem(random, stages, 1 + static_cast<int>(random() % 2),
+                              1 + static_cast<int>(random() % (std::size_t{3} * stages))));
+    const MicroBatchPath path(problem);
+    const ZbPolicy policy = RandomPolicy(random);
+    ZbReplay replay(problem, path);
+    ASSERT_TRUE(replay.Run(ListSchedule(problem, path, policy)));
+    const Picoseconds first = replay.score().first;
+    EXPECT_EQ(ListScore(problem, path, policy, first).score, replay.score()) << i;
+    const Picoseconds most(first.value() / 2 + static_cast<std::int64_t>(random() % 100));
+    const auto result = ListScore(problem, path, policy, most);
+    EXPECT_EQ(result.score.has_value(), first <= most) << i;
+    given_up += result.score.has_value() ? 0 : 1;
+  }
+  EXPECT_GT(given_up, 100);
+}
+
+TEST(ZbListTest, DelaysThatAreTheSameGiveTheSameOrder) {
+  std::mt19937 random(11);
+  int same = 0;
+  int others = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto problem = RandomProblem(random, 1 + static_cast<int>(random() % 5),
+                                       1 + static_cast<int>(random() % 2), 8);
+    const MicroBatchPath path(problem);
+    ZbPolicy policy = RandomPolicy(random);
+    const Order order = ListSchedule(problem, path, policy);
+    const SameDelays delays = ListScore(problem, path, policy, kLongest).same;
+    for (std::size_t f = 0; f < kZbDelays.size(); ++f) {
+      for (std::size_t w = 0; w < kZbDelays.size(); ++w) {
+        if (((delays.forward >> f) & (delays.weight >> w) & 1U) == 0) {
+          ++others;
+          continue;
+        }
+        policy.forward_delay = kZbDelays[f];
+        policy.weight_delay = kZbDelays[w];
+        ASSERT_EQ(ListSchedule(problem, path, policy).slots, order.slots) << i;
+        ++same;
+      }
+    }
+  }
+  EXPECT_GT(same, 500);
+  EXPECT_GT(others, 500);
+}
+
 // Its plain twin: EvaluateOrder.
 TEST(ZbReplayTest, TimesAreThoseOfEvaluateOrder) {
   std::mt19937 random(2);
   for (int i = 0; i < 300; ++i) {
     const int stages = 1 + static_cast<int>(random() % 5);
-    const auto problem = RandomProblem(random, stages, 1 + static_cast<int>(random() % 2),
-                                       1 + static_cast<int>(random() % 8));
+    const auto problem =
+        WithLongMessages(random, RandomProblem(random, stages, 1 + static_cast<int>(random() % 2),
+                                               1 + static_cast<int>(random() % 8)));
     const MicroBatchPath path(problem);
     const auto order = ListSchedule(problem, path, RandomPolicy(random));
     ZbReplay replay(problem, path);
@@ -125,8 +223,9 @@ TEST(ZbImproveTest, NeverWorseAndWithinMemory) {
   std::mt19937 random(3);
   int better = 0;
   for (int i = 0; i < 200; ++i) {
-    const auto problem = RandomProblem(random, 1 + static_cast<int>(random() % 4),
-                                       1 + static_cast<int>(random() % 2), 4);
+    const auto problem =
+        WithLongMessages(random, RandomProblem(random, 1 + static_cast<int>(random() % 4),
+                                               1 + static_cast<int>(random() % 2), 4));
     const MicroBatchPath path(problem);
     const auto order = ListSchedule(problem, path, RandomPolicy(random));
     const auto improved = Improve(problem, path, order, 20'000);

@@ -89,12 +89,19 @@ absl::StatusOr<CsvCell> ParseSingle(absl::string_view text) {
   }
   CsvAction action;
   OPTIMUS_ASSIGN_OR_RETURN(action.stage, ParseNumber("stage", parts.stage));
-  if (kind != nullptr || communication->of_micro_batch || !parts.micro_batch.empty()) {
-    OPTIMUS_ASSIGN_OR_RETURN(action.micro_batch, ParseNumber("micro-batch", parts.micro_batch));
+  if (kind == nullptr && !communication->of_micro_batch) {
+    if (parts.micro_batch.empty()) {
+      return CsvCell{{}, CsvCommunication{communication->name, action.stage, std::nullopt}};
+    }
+    return absl::InvalidArgumentError(absl::StrCat("is of a stage, not of a micro-batch; write ",
+                                                   action.stage, communication->name));
   }
-  if (kind == nullptr) return CsvCell{{}, communication->name};
+  OPTIMUS_ASSIGN_OR_RETURN(action.micro_batch, ParseNumber("micro-batch", parts.micro_batch));
+  if (kind == nullptr) {
+    return CsvCell{{}, CsvCommunication{communication->name, action.stage, action.micro_batch}};
+  }
   action.kind = *kind;
-  return CsvCell{{action}, ""};
+  return CsvCell{{action}, std::nullopt};
 }
 
 // "(0F4;7B0)OVERLAP_F_B".
@@ -109,9 +116,9 @@ absl::StatusOr<CsvCell> ParseOverlap(absl::string_view text) {
   for (const absl::string_view part : absl::StrSplit(text.substr(1, close - 1), ';')) {
     OPTIMUS_ASSIGN_OR_RETURN(const CsvCell cell, ParseSingle(absl::StripAsciiWhitespace(part)));
     pair.actions.insert(pair.actions.end(), cell.actions.begin(), cell.actions.end());
-    if (!cell.communication.empty()) pair.communication = cell.communication;
+    if (cell.communication.has_value()) pair.communication = cell.communication;
   }
-  if (pair.actions.size() != 2 || !pair.communication.empty() ||
+  if (pair.actions.size() != 2 || pair.communication.has_value() ||
       pair.actions[0].kind != SlotKind::kForward || pair.actions[1].kind != SlotKind::kBackward) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a pair that overlaps is one forward and then one whole backward: (0F4;7B0)", kOverlap));

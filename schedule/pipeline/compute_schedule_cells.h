@@ -2,6 +2,7 @@
 // The text of a pipeline-schedule CSV (compute_schedule_csv.h): rows, cells and what a cell says.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,16 @@ struct CsvAction {
   bool with_next = false;
 };
 
+// "1SEND_B0", "0UNSHARD".
+struct CsvCommunication {
+  std::string name;        // "SEND_B"
+  std::int32_t stage = 0;  // along the whole model
+  std::optional<std::int32_t> micro_batch;
+};
+
 struct CsvCell {
   std::vector<CsvAction> actions;  // none: idle or communication
-  std::string communication;       // name of the action, "SEND_F"; empty: none
+  std::optional<CsvCommunication> communication;
 };
 
 // By row its cells, without quotes and surrounding spaces. Line ends may be \n or \r\n; lines at

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "schedule/pipeline/compute_schedule_cells.h"
+#include "schedule/pipeline/compute_schedule_communication.h"
 #include "schedule/pipeline/order_builder.h"
 #include "schedule/pipeline/order_span.h"
 #include "schedule/pipeline/validate_order.h"
@@ -20,6 +21,7 @@ namespace {
 struct RankActions {
   std::vector<CsvAction> actions;
   std::vector<std::size_t> columns;  // of the cell of each action, from 0
+  std::vector<CommunicationCell> communication;
 };
 
 std::string RankName(std::size_t rank) {
@@ -42,6 +44,7 @@ class Reader {
     OPTIMUS_RETURN_IF_ERROR(ChoosePlacement());
     FillSlots();
     OPTIMUS_RETURN_IF_ERROR(CheckOrder());
+    OPTIMUS_RETURN_IF_ERROR(CheckCommunication());
     return std::move(result_);
   }
 
@@ -64,7 +67,10 @@ class Reader {
       for (std::size_t column = 0; column < cells_[rank].size(); ++column) {
         absl::StatusOr<CsvCell> cell = ParseCell(cells_[rank][column]);
         if (!cell.ok()) return ErrorAtCell(rank, column, cell.status().message());
-        if (!cell->communication.empty()) ++result_.left_out[cell->communication];
+        if (cell->communication.has_value()) {
+          ++result_.left_out[cell->communication->name];
+          row.communication.push_back({*std::move(cell->communication), column});
+        }
         for (const CsvAction& action : cell->actions) {
           row.actions.push_back(action);
           row.columns.push_back(column);
@@ -216,16 +222,40 @@ class Reader {
                                   " is missing; the largest micro-batch in the file is ",
                                   result_.order.micro_batches - 1));
     }
-    const std::optional<Wait> wait = FindDeadlock(result_.order);
-    if (!wait.has_value()) return absl::OkStatus();
-    Slot needed = result_.order.slots[wait->stage][wait->index];
-    needed.chunk = wait->needs.chunk;
-    const auto from = static_cast<std::size_t>(wait->needs.stage);
-    return ErrorAtAction(
-        wait->stage, wait->index,
-        absl::StrCat("waits for the ", needed.kind == SlotKind::kForward ? "forward" : "backward",
-                     " of stage ", VirtualStageOf(result_.order, from, needed), " on rank ", from,
-                     ", which cannot run before it: the ranks wait for each other for ever"));
+    const std::vector<Wait> circle = FindDeadlock(result_.order);
+    return circle.empty() ? absl::OkStatus() : AtCircle(circle);
+  }
+
+  std::string CellName(std::size_t rank, std::size_t index) const {
+    const std::size_t column = ranks_[rank].columns[index];
+    return absl::StrCat(RankName(rank), ", cell ", column + 1, " \"", cells_[rank][column], "\"");
+  }
+
+  // Every member: the one that waits, what for, and which member that cannot run before.
+  absl::Status AtCircle(const std::vector<Wait>& circle) const {
+    std::string text = absl::StrCat(CellName(circle[0].stage, circle[0].index), ": ");
+    for (std::size_t i = 0; i < circle.size(); ++i) {
+      const Wait& wait = circle[i];
+      const Wait& next = circle[(i + 1) % circle.size()];
+      const Slot& needed = result_.order.slots[wait.needs_stage][wait.needs_index];
+      absl::StrAppend(&text, i == 0 ? "" : ", which ", "waits for ",
+                      CellText(InWordsOfFile(wait.needs_stage, needed)),
+                      wait.needs_index == next.index ? ", which is " : ", which cannot run before ",
+                      CellName(next.stage, next.index));
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(text, circle.size() == 1 ? ": the rank waits for itself for ever"
+                                              : ": the ranks wait for each other for ever"));
+  }
+
+  absl::Status CheckCommunication() const {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const RankActions& row = ranks_[rank];
+      const auto problem =
+          FindCommunicationProblem(row.actions, row.columns, row.communication, holders_.size());
+      if (problem.has_value()) return ErrorAtCell(rank, problem->column, problem->what);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status AtProblem(const OrderProblem& problem) const {

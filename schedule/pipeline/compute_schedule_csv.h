@@ -10,8 +10,8 @@
 //   (empty)  idle
 //
 // Communication (0SEND_F0, 1RECV_F0, 1SEND_B0, 0RECV_B0, 0UNSHARD, 0RESHARD, 0REDUCE_GRAD), which
-// format "compute_comms" has as well, follows from the order and is derived anew: it is left out
-// and counted.
+// format "compute_comms" has as well, follows from the order and is derived anew: it is checked
+// (compute_schedule_communication.h), left out and counted.
 
 #include <cstdint>
 #include <map>
@@ -36,8 +36,8 @@ struct ComputeSchedule {
 // INVALID_ARGUMENT "rank R (line L), cell C "TEXT": ..." for what is no action, and for one that
 // runs twice or too early; also, naming rank and stage, for a stage without a rank or with two, a
 // placement that is neither, or mixed, or not the one asked for, an action that is missing, and
-// ranks that wait for each other for ever. kBidirectional cannot be asked for: the format has no
-// place for a second copy of a stage.
+// ranks that wait for each other for ever, every one of them. kBidirectional cannot be asked for:
+// the format has no place for a second copy of a stage.
 absl::StatusOr<ComputeSchedule> ReadComputeSchedule(
     absl::string_view text, std::optional<Placement> placement = std::nullopt);
 

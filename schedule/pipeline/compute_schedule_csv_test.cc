@@ -27,6 +27,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
@@ -222,11 +223,54 @@ TEST(ComputeScheduleCsvTest, NamesWhatIsWrongWithTheOrder) {
   EXPECT_THAT(Refusal("0F0,0F1,0B0,0I1\n"), HasSubstr("0W1 is missing"));
   EXPECT_THAT(Refusal("0F0,0B0,0F5,0B5\n"),
               HasSubstr("cell 3 \"0F5\": micro-batch 5, but rank 0 computes only 4 times"));
+  // What is missing is named, not what waits for it.
+  EXPECT_THAT(Refusal("0F0,0B0,0B1\n"), HasSubstr("rank 0 (line 1): 0F1 is missing"));
+  EXPECT_THAT(Refusal("0F0,0F1,0B0,0W1\n"), HasSubstr("rank 0 (line 1): 0I1 is missing"));
+}
+
+TEST(ComputeScheduleCsvTest, NamesEveryRankOfADeadlock) {
   // Rank 1 makes the gradient of 1 first, and waits for a forward that rank 0 runs after it.
-  EXPECT_THAT(
-      Refusal("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"),
-      HasSubstr("rank 0 (line 1), cell 2 \"0B0\": waits for the backward of stage 1 on rank "
-                "1, which cannot run before it"));
+  EXPECT_THAT(Refusal("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"),
+              Eq("rank 0 (line 1), cell 2 \"0B0\": waits for 1B0, which cannot run before rank 1 "
+                 "(line 2), cell 2 \"1F1\", which waits for 0F1, which cannot run before rank 0 "
+                 "(line 1), cell 2 \"0B0\": the ranks wait for each other for ever"));
+  // Rank 0 waits, too, but stands in nobody's way.
+  EXPECT_THAT(Refusal("0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1\n2F0,2F1,2B0,2B1\n"),
+              Eq("rank 1 (line 2), cell 2 \"1B0\": waits for 2B0, which cannot run before rank 2 "
+                 "(line 3), cell 2 \"2F1\", which waits for 1F1, which cannot run before rank 1 "
+                 "(line 2), cell 2 \"1B0\": the ranks wait for each other for ever"));
+  // Rank 1 itself is at what rank 2 needs.
+  EXPECT_THAT(Refusal("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n2F0,2F1,2B0,2B1\n"),
+              HasSubstr("waits for 1B0, which cannot run before rank 1 (line 2), cell 2 \"1F1\", "
+                        "which waits for 0F1, which cannot run before rank 0 (line 1), cell 2"));
+  EXPECT_THAT(Refusal("1F0,0F0,1B0,0B0\n"),
+              Eq("rank 0 (line 1), cell 1 \"1F0\": waits for 0F0, which cannot run before rank 0 "
+                 "(line 1), cell 1 \"1F0\": the rank waits for itself for ever"));
+}
+
+TEST(ComputeScheduleCsvTest, ChecksCommunication) {
+  const auto of_rank_0 = [](const std::string& row) { return Refusal(row + "\n1F0,1B0\n"); };
+  EXPECT_THAT(of_rank_0("7UNSHARD,0F0,0B0"), Eq("rank 0 (line 1), cell 1 \"7UNSHARD\": the rank "
+                                                "computes nothing of stage 7"));
+  EXPECT_THAT(of_rank_0("1RESHARD,0F0,0B0"), HasSubstr("nothing of stage 1"));
+  EXPECT_THAT(of_rank_0("0UNSHARD5,0F0,0B0"),
+              HasSubstr("is of a stage, not of a micro-batch; write 0UNSHARD"));
+  EXPECT_THAT(of_rank_0("0SEND_F0,0F0,0B0"),
+              HasSubstr("cell 1 \"0SEND_F0\": is sent before it is computed, by 0F0 in cell 2"));
+  EXPECT_THAT(of_rank_0("0F0,0B0,0RECV_B0"),
+              HasSubstr("cell 3 \"0RECV_B0\": is received after it was needed, by 0B0 in cell 2"));
+  EXPECT_THAT(of_rank_0("0F0,0SEND_F1,0B0"),
+              HasSubstr("the rank computes no forward of micro-batch 1 on stage 0"));
+  EXPECT_THAT(of_rank_0("0F0,0SEND_F0,0SEND_F0,0B0"),
+              HasSubstr("cell 3 \"0SEND_F0\": is there twice"));
+  EXPECT_THAT(of_rank_0("0F0,0B0,0SEND_B0"),
+              HasSubstr("there is no stage in front of stage 0 to send to"));
+  EXPECT_THAT(of_rank_0("0RECV_F0,0F0,0B0"),
+              HasSubstr("there is no stage in front of stage 0 to receive from"));
+  EXPECT_THAT(Refusal("0F0,0B0\n1F0,1SEND_F0,1B0\n"),
+              HasSubstr("rank 1 (line 2), cell 2 \"1SEND_F0\": there is no stage behind stage 1"));
+  // The input gradient is what is sent, not the weight gradient.
+  EXPECT_TRUE(ReadComputeSchedule("0F0,0I0,0W0\n1F0,1I0,1SEND_B0,1W0\n").ok());
 }
 
 TEST(ComputeScheduleCsvTest, NamesRankAndStageOfAPlacement) {
@@ -342,7 +386,7 @@ TEST(ComputeScheduleCsvTest, MovedActionsAreAnOrderOrARefusal) {
     std::vector<Slot>& slots = order.slots[random() % order.slots.size()];
     const std::size_t at = random() % (slots.size() - 1);
     std::swap(slots[at], slots[at + 1]);
-    if (!ValidateOrder(order).ok() || FindDeadlock(order).has_value()) {
+    if (!ValidateOrder(order).ok() || !FindDeadlock(order).empty()) {
       EXPECT_FALSE(WriteComputeSchedule(order).ok());
       continue;
     }

@@ -47,9 +47,9 @@ class Evaluator {
     span_.last_end.resize(order.slots.size());
   }
 
-  // Until nothing moves: sweeps over the stages, each as far as it can go. The first that is
-  // blocked, nullopt if all came to their end.
-  std::optional<Wait> Run() {
+  // Until nothing moves: sweeps over the stages, each as far as it can go. Empty if all came to
+  // their end, else the circle that keeps them from it.
+  std::vector<Wait> Run() {
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t stage = 0; stage < next_.size(); ++stage) {
@@ -59,11 +59,9 @@ class Evaluator {
       }
     }
     for (std::size_t stage = 0; stage < next_.size(); ++stage) {
-      if (next_[stage] < order_.slots[stage].size()) {
-        return BlockedAt(stage);
-      }
+      if (next_[stage] < order_.slots[stage].size()) return CircleFrom(stage);
     }
-    return std::nullopt;
+    return {};
   }
 
   // After a Run that came to its end.
@@ -77,7 +75,8 @@ class Evaluator {
   }
 
  private:
-  // End of the work of each chunk of each stage on each micro-batch, where it has run.
+  // When the result of each chunk of each stage for each micro-batch is where it is needed; nullopt
+  // where it is not made yet, or by nobody.
   using Arrivals = std::vector<std::optional<Picoseconds>>;
 
   Arrivals Cells() const {
@@ -190,7 +189,40 @@ class Evaluator {
     const std::vector<Slot>& slots = order_.slots[stage];
     // Of two that start together, the one that waits.
     if (slots[index].with_next && Arrival(stage, slots[index]).has_value()) ++index;
-    return {stage, index, Needs(stage, slots[index]).value_or(Place{})};
+    const Place needs = Needs(stage, slots[index]).value_or(Place{});
+    const auto needs_stage = static_cast<std::size_t>(needs.stage);
+    return {stage, index, needs_stage, IndexOf(needs, slots[index])};
+  }
+
+  // Where `place` makes what `slot`, of another place, needs.
+  std::size_t IndexOf(Place place, const Slot& slot) const {
+    const auto stage = static_cast<std::size_t>(place.stage);
+    const std::vector<Slot>& slots = order_.slots[stage];
+    const auto found = std::find_if(slots.begin(), slots.end(), [&](const Slot& other) {
+      const bool same_way =
+          other.kind == SlotKind::kForward
+              ? slot.kind == SlotKind::kForward
+              : other.kind != SlotKind::kBackwardWeight && slot.kind != SlotKind::kForward;
+      return same_way && other.chunk == place.chunk && other.micro_batch == slot.micro_batch;
+    });
+    return static_cast<std::size_t>(found - slots.begin());
+  }
+
+  // What a blocked stage needs comes behind where another one is blocked. So the way from one to
+  // the next ends in a circle.
+  std::vector<Wait> CircleFrom(std::size_t stage) const {
+    std::vector<Wait> way;
+    std::vector<std::size_t> at(next_.size(), next_.size());  // by stage: index in `way`
+    while (at[stage] == next_.size()) {
+      at[stage] = way.size();
+      way.push_back(BlockedAt(stage));
+      stage = way.back().needs_stage;
+    }
+    way.erase(way.begin(), way.begin() + static_cast<std::ptrdiff_t>(at[stage]));
+    const auto lowest = std::min_element(
+        way.begin(), way.end(), [](const Wait& a, const Wait& b) { return a.stage < b.stage; });
+    std::rotate(way.begin(), lowest, way.end());
+    return way;
   }
 
   const Order& order_;
@@ -205,12 +237,21 @@ class Evaluator {
   OrderSpan span_;
 };
 
-absl::Status Deadlock(const Order& order, const Wait& wait) {
-  const Slot& slot = order.slots[wait.stage][wait.index];
-  return absl::InvalidArgumentError(absl::StrCat(
-      "order deadlocks: stage ", wait.stage, ", slot ", wait.index, " (", ToString(slot),
-      ") waits for the ", slot.kind == SlotKind::kForward ? "forward" : "backward", " of chunk ",
-      wait.needs.chunk, " of stage ", wait.needs.stage, ", which cannot run before it"));
+std::string NameOf(const Order& order, std::size_t stage, std::size_t index) {
+  return absl::StrCat("stage ", stage, ", slot ", index, " (", ToString(order.slots[stage][index]),
+                      ")");
+}
+
+absl::Status Deadlock(const Order& order, const std::vector<Wait>& circle) {
+  std::string text = "order deadlocks: ";
+  for (std::size_t i = 0; i < circle.size(); ++i) {
+    const Wait& wait = circle[i];
+    absl::StrAppend(&text, i == 0 ? "" : "; ", NameOf(order, wait.stage, wait.index),
+                    " waits for the ", ToString(order.slots[wait.needs_stage][wait.needs_index]),
+                    " of stage ", wait.needs_stage, ", which cannot run before ",
+                    i + 1 < circle.size() ? "the next of these" : "the first of these");
+  }
+  return absl::InvalidArgumentError(text);
 }
 
 }  // namespace
@@ -244,12 +285,12 @@ absl::StatusOr<OrderSpan> EvaluateOrder(const Order& order, const SlotTimes& tim
   OPTIMUS_RETURN_IF_ERROR(ValidateOrder(order));
   OPTIMUS_RETURN_IF_ERROR(CheckTimes(order, times));
   Evaluator evaluator(order, times);
-  const std::optional<Wait> wait = evaluator.Run();
-  if (wait.has_value()) return Deadlock(order, *wait);
+  const std::vector<Wait> circle = evaluator.Run();
+  if (!circle.empty()) return Deadlock(order, circle);
   return evaluator.TakeSpan();
 }
 
-std::optional<Wait> FindDeadlock(const Order& order) {
+std::vector<Wait> FindDeadlock(const Order& order) {
   const SlotTimes no_times =
       UniformTimes(order, Picoseconds(0), Picoseconds(0), Picoseconds(0), Picoseconds(0));
   return Evaluator(order, no_times).Run();

@@ -9,7 +9,6 @@
 // backward start together, when both have what they need, and end together.
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -49,17 +48,21 @@ struct OrderSpan {
 };
 
 // INVALID_ARGUMENT for an order that ValidateOrder refuses, times of another shape or below 0, and
-// an order that deadlocks: names the first blocked stage, its slot and what it waits for.
+// an order that deadlocks: names every slot of the circle (FindDeadlock).
 absl::StatusOr<OrderSpan> EvaluateOrder(const Order& order, const SlotTimes& times);
 
-// A slot that cannot run, since it comes before what it needs.
+// A slot that cannot run, and the slot whose result it waits for.
 struct Wait {
   std::size_t stage = 0;
   std::size_t index = 0;  // in the stage's slots
-  Place needs;            // whose forward, or backward, of the same micro-batch
+  std::size_t needs_stage = 0;
+  std::size_t needs_index = 0;
 };
 
-// The first blocked stage; nullopt if the order comes to its end. `order` must pass ValidateOrder.
-std::optional<Wait> FindDeadlock(const Order& order);
+// Slots that wait for each other: what one needs cannot run before the next one, on the same stage,
+// and what the last needs cannot run before the first. Empty if the order comes to its end. Of
+// several circles, the one that the first blocked stage waits for, from its lowest stage on.
+// `order` must pass ValidateOrder.
+std::vector<Wait> FindDeadlock(const Order& order);
 
 }  // namespace optimus::pipeline

@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <random>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "schedule/pipeline/interleaved.h"
 #include "schedule/pipeline/one_f_one_b.h"
@@ -13,6 +18,7 @@
 namespace optimus::pipeline {
 namespace {
 
+using ::testing::Eq;
 using ::testing::HasSubstr;
 
 SlotTimes Uniform(const Order& order, int f, int d, int w, int c) {
@@ -183,6 +189,27 @@ TEST(OrderSpanTest, WholeBackwardOfItsOwnTime) {
   EXPECT_EQ(EvaluateOrder(order, times)->span, Picoseconds(56));
 }
 
+// Whether all slots of an order of one chunk can run, tried again and again.
+bool Completes(const Order& order) {
+  std::vector<std::size_t> next(order.slots.size(), 0);
+  std::set<std::tuple<SlotKind, std::size_t, int>> done;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < next.size(); ++s) {
+      if (next[s] == order.slots[s].size()) continue;
+      const Slot& slot = order.slots[s][next[s]];
+      const bool forward = slot.kind == SlotKind::kForward;
+      const bool end_of_model = s == (forward ? 0 : next.size() - 1);
+      const std::size_t from = forward ? s - 1 : s + 1;
+      if (!end_of_model && done.count({slot.kind, from, slot.micro_batch}) == 0) continue;
+      done.emplace(slot.kind, s, slot.micro_batch);
+      ++next[s];
+      moved = true;
+    }
+  }
+  return done.size() == next.size() * static_cast<std::size_t>(order.micro_batches) * 2;
+}
+
 // Of a pair, the one that waits is named.
 TEST(OrderSpanTest, NamesADeadlockOfAPair) {
   Order order = WithOnePair();
@@ -192,12 +219,17 @@ TEST(OrderSpanTest, NamesADeadlockOfAPair) {
                     {SlotKind::kBackward, 0, 1}, {SlotKind::kBackward, 0, 2}};
   EXPECT_THAT(Refusal(order, Uniform(order, 1, 1, 1, 0)),
               HasSubstr("stage 0, slot 2 (backward of chunk 0, micro-batch 0) waits for the "
-                        "backward of chunk 0 of stage 1"));
-  const auto wait = FindDeadlock(order);
-  ASSERT_TRUE(wait.has_value());
-  EXPECT_EQ(wait->index, 2);
-  EXPECT_EQ(wait->needs, (Place{1, 0}));
-  EXPECT_FALSE(FindDeadlock(WithOnePair()).has_value());
+                        "backward of chunk 0, micro-batch 0 of stage 1, which"));
+  const auto circle = FindDeadlock(order);
+  ASSERT_EQ(circle.size(), 2U);
+  EXPECT_EQ(circle[0].index, 2U);
+  EXPECT_EQ(circle[0].needs_stage, 1U);
+  EXPECT_EQ(order.slots[1][circle[0].needs_index], (Slot{SlotKind::kBackward, 0, 0}));
+  EXPECT_EQ(circle[1].stage, 1U);
+  EXPECT_EQ(circle[1].needs_stage, 0U);
+  // In the pair that waits.
+  EXPECT_EQ(circle[1].needs_index, 1U);
+  EXPECT_TRUE(FindDeadlock(WithOnePair()).empty());
 }
 
 // Invariant: scaling all durations by c scales all times by c.
@@ -222,8 +254,69 @@ TEST(OrderSpanTest, NamesADeadlock) {
   std::swap(order.slots[0][1], order.slots[0][2]);  // F0 B0 F1 B1
   std::swap(order.slots[1][1], order.slots[1][2]);  // F0 F1 B0 B1
   EXPECT_THAT(Refusal(order, Uniform(order, 1, 1, 1, 0)),
-              HasSubstr("stage 0, slot 1 (backward of chunk 0, micro-batch 0) waits for the "
-                        "backward of chunk 0 of stage 1"));
+              Eq("order deadlocks: stage 0, slot 1 (backward of chunk 0, micro-batch 0) waits for "
+                 "the backward of chunk 0, micro-batch 0 of stage 1, which cannot run before the "
+                 "next of these; stage 1, slot 1 (forward of chunk 0, micro-batch 1) waits for the "
+                 "forward of chunk 0, micro-batch 1 of stage 0, which cannot run before the first "
+                 "of these"));
+}
+
+// Stage 0 waits for a circle that it is not part of.
+TEST(OrderSpanTest, TheCircleIsThatOfTheStagesInIt) {
+  Order order = *OneForwardOneBackward(3, 2);
+  const Slot f0{SlotKind::kForward, 0, 0}, f1{SlotKind::kForward, 0, 1};
+  const Slot b0{SlotKind::kBackward, 0, 0}, b1{SlotKind::kBackward, 0, 1};
+  order.slots = {{f0, b0, f1, b1}, {f0, b0, f1, b1}, {f0, f1, b0, b1}};
+  const auto circle = FindDeadlock(order);
+  ASSERT_EQ(circle.size(), 2U);
+  EXPECT_EQ(circle[0].stage, 1U);
+  EXPECT_EQ(circle[1].stage, 2U);
+}
+
+// The turn of a V: a stage that waits for itself.
+TEST(OrderSpanTest, ACircleOfOne) {
+  Order order{1, 2, 1, {}, Placement::kV};
+  order.slots = {{{SlotKind::kForward, 1, 0},
+                  {SlotKind::kForward, 0, 0},
+                  {SlotKind::kBackward, 1, 0},
+                  {SlotKind::kBackward, 0, 0}}};
+  const auto circle = FindDeadlock(order);
+  ASSERT_EQ(circle.size(), 1U);
+  EXPECT_EQ(circle[0].index, 0U);
+  EXPECT_EQ(circle[0].needs_index, 1U);
+}
+
+// On random orders: it deadlocks if and only if a walk says so that takes one slot at a time, and
+// every member of the circle stands in the way of the one before it.
+TEST(OrderSpanTest, EveryMemberStandsInTheWay) {
+  std::mt19937 random(21);
+  int deadlocks = 0;
+  for (int i = 0; i < 500; ++i) {
+    const int stages = 2 + static_cast<int>(random() % 4);
+    Order order = *OneForwardOneBackward(stages, 4);
+    for (auto& slots : order.slots) {
+      for (int swap = 0; swap < 2; ++swap) {
+        const std::size_t at = random() % (slots.size() - 1);
+        if (slots[at].micro_batch != slots[at + 1].micro_batch) std::swap(slots[at], slots[at + 1]);
+      }
+    }
+    const auto circle = FindDeadlock(order);
+    EXPECT_EQ(circle.empty(), Completes(order)) << i;
+    deadlocks += circle.empty() ? 0 : 1;
+    for (std::size_t k = 0; k < circle.size(); ++k) {
+      const Wait& next = circle[(k + 1) % circle.size()];
+      EXPECT_EQ(circle[k].needs_stage, next.stage);
+      EXPECT_GE(circle[k].needs_index, next.index);
+      const Slot& slot = order.slots[circle[k].stage][circle[k].index];
+      const Slot& needed = order.slots[circle[k].needs_stage][circle[k].needs_index];
+      EXPECT_EQ(slot.kind, needed.kind);
+      EXPECT_EQ(slot.micro_batch, needed.micro_batch);
+      EXPECT_EQ(circle[k].needs_stage + (slot.kind == SlotKind::kForward ? 1 : -1),
+                circle[k].stage);
+    }
+  }
+  EXPECT_GT(deadlocks, 50);
+  EXPECT_LT(deadlocks, 450);
 }
 
 TEST(OrderSpanTest, RefusesOrdersAndTimes) {

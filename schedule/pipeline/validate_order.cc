@@ -1,5 +1,6 @@
 #include "schedule/pipeline/validate_order.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -71,12 +72,38 @@ class StageCheck {
     const std::vector<Slot>& slots = order_.slots[stage_];
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const char* what = Wrong(slots, i);
+      if (what == kBeforeItsInput && ProgressOf(slots[i]) != Progress::kAllDone &&
+          !ComesLater(slots, i)) {
+        return OrderProblem{stage_, std::nullopt, InputOf(slots[i]), "is missing"};
+      }
       if (what != nullptr) return OrderProblem{stage_, i, slots[i], what};
     }
     return FirstMissing();
   }
 
  private:
+  static constexpr const char* kBeforeItsInput = "runs before what it needs on its own stage";
+
+  const Progress& ProgressOf(const Slot& slot) const {
+    return progress_[static_cast<std::size_t>(slot.chunk) * micro_batches_ +
+                     static_cast<std::size_t>(slot.micro_batch)];
+  }
+
+  // What a slot waits for that ran too early.
+  Slot InputOf(const Slot& slot) const {
+    const bool nothing = ProgressOf(slot) == Progress::kNothing;
+    return {nothing ? SlotKind::kForward : SlotKind::kBackwardData, slot.chunk, slot.micro_batch};
+  }
+
+  bool ComesLater(const std::vector<Slot>& slots, std::size_t i) const {
+    Slot input = InputOf(slots[i]);
+    return std::any_of(slots.begin() + static_cast<std::ptrdiff_t>(i), slots.end(),
+                       [&](const Slot& slot) {
+                         input.with_next = slot.with_next;
+                         return slot == input;
+                       });
+  }
+
   bool Passes(int chunk, int micro_batch) const {
     const MicroBatchRange passing = MicroBatchesOf(order_, chunk);
     return micro_batch >= passing.begin && micro_batch < passing.end;
@@ -103,7 +130,7 @@ class StageCheck {
                               static_cast<std::size_t>(slot.micro_batch)];
     const Step step = StepOf(slot.kind);
     if (now != step.from || step.to <= step.from) {
-      return now > step.from ? "runs twice" : "runs before what it needs on its own stage";
+      return now > step.from ? "runs twice" : kBeforeItsInput;
     }
     now = step.to;
     return nullptr;

@@ -79,7 +79,7 @@ class Mutator {
     if (schedule.groups.empty()) return;
     Group& group = schedule.groups[random_() % schedule.groups.size()];
     std::int32_t* const fields[] = {&group.pp_stride, &group.tp_block, &group.tp_stride,
-                                    group.pp_pair.data(), group.pp_pair.data() + 1};
+                                    &group.pp_pair[0], &group.pp_pair[1]};
     *fields[random_() % 5] = Value();
   }
 

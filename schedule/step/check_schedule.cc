@@ -1,6 +1,7 @@
 #include "schedule/step/check_schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,9 @@ namespace {
 constexpr char kSchedules[] =
     "GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZB_H2, ZB_1P, ZB_2P, ZB_V, DUALPIPE, DUALPIPE_V or "
     "CUSTOM";
+
+constexpr char kOnlyWithLimit[] =
+    "remove it: only the orders of ZB_1P, ZB_2P and ZB_V are made for a memory limit";
 
 std::string NameOf(const Plan& plan) { return Plan::PipelineSchedule_Name(plan.schedule()); }
 
@@ -87,11 +91,38 @@ absl::Status CheckProfiledTimes(const Experiment& experiment) {
                absl::StrCat("is ", times.together_ms(), ", less than the longer half alone"),
                absl::StrCat("give ", longer, " or more, or 0: one after the other"));
   }
-  if (!HasMemoryLimit(plan.schedule()) && times.has_weight_share()) {
+  if (HasMemoryLimit(plan.schedule())) return absl::OkStatus();
+  if (times.has_weight_share()) {
     return Bad("profiled.weight_share", absl::StrCat("is set with ", NameOf(plan)),
                "remove it: only the orders of ZB_1P, ZB_2P and ZB_V depend on it");
   }
+  if (times.memory_limit_micro_batches() != 0) {
+    return Bad("profiled.memory_limit_micro_batches", absl::StrCat("is set with ", NameOf(plan)),
+               kOnlyWithLimit);
+  }
   return absl::OkStatus();
+}
+
+absl::Status CheckMemoryLimit(const Experiment& experiment) {
+  const Plan& plan = experiment.plan();
+  const double gib = plan.activation_limit_gib();
+  if (gib != 0 && !HasMemoryLimit(plan.schedule())) {
+    return Bad("plan.activation_limit_gib", absl::StrCat("is set with ", NameOf(plan)),
+               kOnlyWithLimit);
+  }
+  if (!(gib >= 0 && std::isfinite(gib))) {
+    return Bad("plan.activation_limit_gib", absl::StrCat("is ", gib),
+               "give the GiB that a stage may keep, or 0 (the default)");
+  }
+  if (!experiment.has_profiled()) return absl::OkStatus();
+  if (gib != 0) {
+    return Bad("plan.activation_limit_gib", "is set for profiled stages, which have no bytes",
+               "set profiled.memory_limit_micro_batches");
+  }
+  const double held = experiment.profiled().memory_limit_micro_batches();
+  if (held == 0 || (held >= 1 && std::isfinite(held))) return absl::OkStatus();
+  return Bad("profiled.memory_limit_micro_batches", absl::StrCat("is ", held),
+             "a stage keeps at least 1 micro-batch; 0 is the default");
 }
 
 absl::Status CheckTwoCopies(const Plan& plan) {
@@ -152,8 +183,12 @@ void UseSchedule(Plan::PipelineSchedule schedule, Experiment& experiment) {
   if (experiment.has_profiled()) {
     ProfiledStages& times = *experiment.mutable_profiled();
     if (!SharesStage(schedule)) times.clear_together_ms();
-    if (!HasMemoryLimit(schedule)) times.clear_weight_share();
+    if (!HasMemoryLimit(schedule)) {
+      times.clear_weight_share();
+      times.clear_memory_limit_micro_batches();
+    }
   }
+  if (!HasMemoryLimit(schedule)) plan.clear_activation_limit_gib();
   if (plan.schedule() != schedule || schedule != Plan::INTERLEAVED) {
     plan.clear_micro_batch_group();
     plan.clear_warm_up();
@@ -174,6 +209,7 @@ absl::Status CheckPipelineSchedule(const Experiment& experiment) {
   OPTIMUS_RETURN_IF_ERROR(CheckChunks(plan));
   OPTIMUS_RETURN_IF_ERROR(CheckForeignFields(plan));
   OPTIMUS_RETURN_IF_ERROR(CheckProfiledTimes(experiment));
+  OPTIMUS_RETURN_IF_ERROR(CheckMemoryLimit(experiment));
   return CheckTwoCopies(plan);
 }
 

@@ -34,7 +34,8 @@ void UseSchedule(Plan::PipelineSchedule schedule, Experiment& experiment);
 
 // INVALID_ARGUMENT "plan.FIELD: ..." for a schedule that is missing or unknown, a number of model
 // chunks that it does not have, fields of other schedules (micro_batch_group, warm_up,
-// schedule_file, profiled.together_ms, profiled.weight_share), profiled stages without the weight
+// schedule_file, activation_limit_gib, profiled.together_ms, profiled.weight_share,
+// profiled.memory_limit_micro_batches), profiled stages without the weight
 // gradient's own time where it runs apart. UNIMPLEMENTED for the two copies of DUALPIPE under
 // strategy OPTIMUS. Counts of micro-batches are MakeOrder's to check.
 absl::Status CheckPipelineSchedule(const Experiment& experiment);

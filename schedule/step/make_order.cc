@@ -1,11 +1,15 @@
 #include "schedule/step/make_order.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "schedule/pipeline/dualpipe.h"
 #include "schedule/pipeline/dualpipe_v.h"
@@ -17,6 +21,7 @@
 #include "schedule/pipeline/zb_h2.h"
 #include "schedule/pipeline/zb_v.h"
 #include "schedule/step/check.h"
+#include "schedule/step/check_fields.h"
 #include "schedule/step/check_schedule.h"
 #include "schedule/step/custom_order.h"
 
@@ -31,34 +36,67 @@ absl::Status InField(const absl::Status& status) {
   if (message.rfind("micro_batch_group: ", 0) == 0) prefix = "plan.";
   if (message.rfind("micro-batches: ", 0) == 0) prefix = "batch.global_batch: ";
   if (message.rfind("pipeline stages: ", 0) == 0) prefix = "plan.pipeline_parallel: ";
+  if (message.rfind("plan.", 0) == 0) prefix = "";
   return absl::Status(status.code(), prefix + message);
+}
+
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+absl::Status TooLittle(const Plan& plan, const Kept& kept, std::size_t stage) {
+  const auto largest = std::max_element(kept.micro_batch.begin(), kept.micro_batch.end());
+  const auto chunks = static_cast<std::int64_t>(plan.model_chunks());
+  // Rounded up, so that what the hint says will do.
+  const double least = std::ceil(ToGib(chunks * *largest) * 1e6) / 1e6;
+  return Bad(
+      "plan.activation_limit_gib",
+      absl::StrFormat("%.9g, but one micro-batch keeps %.6f GiB on stage %d",
+                      plan.activation_limit_gib(), ToGib(chunks * kept.micro_batch[stage]), stage),
+      absl::StrFormat("set %.6f or more, or cut what a micro-batch keeps (micro-batch size, "
+                      "recomputation, tensor parallelism)",
+                      least));
+}
+
+// What each stage may hold, in micro-batches of a chunk.
+absl::StatusOr<std::vector<double>> MemoryLimit(const Experiment& experiment, const Kept& kept) {
+  const Plan& plan = experiment.plan();
+  const int stages = plan.pipeline_parallel();
+  const int chunks = plan.model_chunks();
+  const int times_1f1b = plan.schedule() == Plan::ZB_2P ? 2 : 1;
+  const double held = experiment.profiled().memory_limit_micro_batches();
+  std::vector<double> limit(stages, chunks * (held > 0 ? held : times_1f1b * stages));
+  if (plan.activation_limit_gib() == 0) return limit;
+  for (std::size_t s = 0; s < limit.size(); ++s) {
+    const auto one = static_cast<double>(kept.micro_batch[s].value());
+    // A stage that keeps nothing is not limited.
+    limit[s] =
+        one == 0 ? std::numeric_limits<double>::max() : plan.activation_limit_gib() * kGib / one;
+    if (limit[s] < chunks) return TooLittle(plan, kept, s);
+  }
+  return limit;
 }
 
 // Limits are counted in micro-batches, as in the papers: where a weight gradient needs more than a
 // forward leaves, a micro-batch counts as one from the forward to the weight gradient.
-absl::StatusOr<pipeline::Order> AutomaticOrder(const Plan& plan, int micro_batches,
+absl::StatusOr<pipeline::Order> AutomaticOrder(const Experiment& experiment, int micro_batches,
                                                OrderTimes times) {
-  const int stages = plan.pipeline_parallel();
-  const pipeline::ActivationShares shares{std::min(times.weight_share, 1.0)};
+  const Plan& plan = experiment.plan();
+  OPTIMUS_ASSIGN_OR_RETURN(std::vector<double> limit, MemoryLimit(experiment, times.kept));
+  const pipeline::ActivationShares shares{std::min(times.kept.weight_share, 1.0)};
   // An optimizer waits for the gradient norm of all stages; without one every stage is for itself.
   const pipeline::ZbObjective objective =
       plan.no_optimizer() ? pipeline::ZbObjective::kStageSpan : pipeline::ZbObjective::kSpan;
-  const auto limit = [stages](int micro_batches_held) {
-    return std::vector<double>(stages, micro_batches_held);
-  };
   if (plan.schedule() == Plan::ZB_V) {
-    return pipeline::ZbVAuto({.stages = stages,
+    return pipeline::ZbVAuto({.stages = plan.pipeline_parallel(),
                               .micro_batches = micro_batches,
                               .times = std::move(times.times),
-                              .memory_limit = limit(2 * stages),
+                              .memory_limit = std::move(limit),
                               .shares = shares,
                               .objective = objective});
   }
-  const int times_1f1b = plan.schedule() == Plan::ZB_2P ? 2 : 1;
-  return pipeline::ZbAuto({.stages = stages,
+  return pipeline::ZbAuto({.stages = plan.pipeline_parallel(),
                            .micro_batches = micro_batches,
                            .times = std::move(times.times),
-                           .memory_limit = limit(times_1f1b * stages),
+                           .memory_limit = std::move(limit),
                            .shares = shares,
                            .objective = objective});
 }
@@ -97,7 +135,7 @@ absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline
   if (plan.schedule() == Plan::CUSTOM) return ReadCustomOrder(experiment);
   const int micro_batches = MicroBatches(experiment);
   absl::StatusOr<pipeline::Order> order = HasMemoryLimit(plan.schedule())
-                                              ? AutomaticOrder(plan, micro_batches, times())
+                                              ? AutomaticOrder(experiment, micro_batches, times())
                                               : FixedOrder(plan, micro_batches, warm_up);
   if (order.ok()) return order;
   return InField(order.status());

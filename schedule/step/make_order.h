@@ -2,8 +2,10 @@
 // The pipeline schedule of a plan.
 
 #include <functional>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/units.h"
 #include "schedule/pipeline/order.h"
 #include "schedule/pipeline/order_span.h"
 #include "schedule/step/experiment.pb.h"
@@ -11,15 +13,24 @@
 
 namespace optimus::step {
 
+// What stages keep of a micro-batch.
+struct Kept {
+  double weight_share = 1;  // WeightShare
+  // By stage: what one micro-batch of one chunk counts as (MicroBatchBytes). Empty for profiled
+  // stages.
+  std::vector<Bytes> micro_batch = {};
+};
+
 // What ZB_1P, ZB_2P and ZB_V are made from.
 struct OrderTimes {
   pipeline::SlotTimes times;
-  double weight_share = 1;  // WeightShare
+  Kept kept;
 };
 
 // `experiment` must have passed CheckExperiment. `times` is called for the schedules that need it.
 // INVALID_ARGUMENT "field: ..." where the number of micro-batches or stages does not suit the
-// schedule (batch.global_batch, plan.pipeline_parallel) or its groups (plan.micro_batch_group), and
+// schedule (batch.global_batch, plan.pipeline_parallel) or its groups (plan.micro_batch_group), for
+// a plan.activation_limit_gib under which no micro-batch fits, naming the least that would do, and
 // for a plan.schedule_file that cannot be read or has another number of stages, model chunks or
 // micro-batches.
 absl::StatusOr<pipeline::Order> MakeOrder(const Experiment& experiment, pipeline::WarmUp warm_up,

@@ -104,6 +104,20 @@ TEST(ProfiledSchedules, AsLongAsTheRecurrenceSays) {
   }
 }
 
+// Messages that last longer than a pass queue, on the stage's one stream of a direction.
+TEST(ProfiledSchedules, LongMessagesQueueAsInTheRecurrence) {
+  for (const double comm_ms : {1.5, 3.0, 7.25}) {
+    const Row row{4, 8, 1, 1.25, 2, comm_ms};
+    for (const char* one_chunk :
+         {"GPIPE", "ONE_F_ONE_B", "ZB_H1", "ZB_H2", "ZB_1P", "ZB_2P", "DUALPIPE"}) {
+      ExpectRecurrence(row, one_chunk, 1);
+    }
+    for (const char* two_chunks : {"INTERLEAVED model_chunks: 2", "ZB_V", "DUALPIPE_V"}) {
+      ExpectRecurrence(row, two_chunks, 2);
+    }
+  }
+}
+
 TEST(ProfiledSchedules, AForwardAndABackwardTogether) {
   for (const Row& row : kRows) {
     for (const double share : {0.65, 0.99}) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/cost_model.h"
+#include "base/units.h"
 #include "schedule/ir/schedule.h"
 #include "schedule/pipeline/order_span.h"
 #include "schedule/step/placing.h"
@@ -21,5 +22,11 @@ pipeline::SlotTimes TimesOf(const Placing& placing, const std::vector<VirtualSta
 // WeightGradientBytes over ActivationBytes, of the virtual stage where that is the most. May be
 // above 1, under recomputation. 1 where nothing is kept.
 double WeightShare(const Stack& stack, const ItemRanges& ranges);
+
+// By stage: what one micro-batch of one of its chunks keeps, at most: of its chunks the one that
+// keeps most, from forward or data gradients on, whichever is more. With a share of
+// min(WeightShare, 1) kept from the data gradients on, no stage keeps more than this says.
+std::vector<Bytes> MicroBatchBytes(const Stack& stack, const ItemRanges& ranges,
+                                   const Placing& placing);
 
 }  // namespace optimus::step

@@ -30,11 +30,11 @@ namespace {
 absl::StatusOr<pipeline::Order> LowerWithWarmUp(const hw::ProfileCostModel& costs,
                                                 const Placing& placing,
                                                 const std::vector<VirtualStage>& virtual_stages,
-                                                double weight_share, Step& step) {
+                                                const Kept& kept, Step& step) {
   const Plan& plan = step.experiment.plan();
   const bool deferred = plan.warm_up() == Plan::DEFERRED;
   const auto times = [&] {
-    return OrderTimes{TimesOf(placing, virtual_stages, step.schedule, costs), weight_share};
+    return OrderTimes{TimesOf(placing, virtual_stages, step.schedule, costs), kept};
   };
   OPTIMUS_ASSIGN_OR_RETURN(
       pipeline::Order order,
@@ -104,6 +104,15 @@ void NoteSharedSlots(const pipeline::Order& order, Step& step) {
       "tensor-parallel collective, which so runs under kernels of the other");
 }
 
+void NoteActivationLimit(Step& step) {
+  const Plan& plan = step.experiment.plan();
+  if (plan.activation_limit_gib() == 0) return;
+  step.notes.push_back(absl::StrFormat(
+      "the order is made for activations of at most %g GiB on every stage, with what weight "
+      "gradients wait for (plan.activation_limit_gib), and not for a number of micro-batches",
+      plan.activation_limit_gib()));
+}
+
 void NoteUnevenLayers(const Stack& stack, const ItemRanges& ranges, Step& step) {
   int fewest = stack.layers();
   int most = 0;
@@ -157,9 +166,12 @@ absl::Status LowerAsPipeline(const hw::ProfileCostModel& costs, const Stack& sta
                              const Placing& placing, Step& step) {
   const std::vector<VirtualStage> virtual_stages =
       VirtualStagesOf(stack, ranges, placing, blocks, step.schedule);
-  OPTIMUS_ASSIGN_OR_RETURN(step.order, LowerWithWarmUp(costs, placing, virtual_stages,
-                                                       WeightShare(stack, ranges), step));
+  OPTIMUS_ASSIGN_OR_RETURN(
+      step.order,
+      LowerWithWarmUp(costs, placing, virtual_stages,
+                      {WeightShare(stack, ranges), MicroBatchBytes(stack, ranges, placing)}, step));
   NoteSharedSlots(*step.order, step);
+  NoteActivationLimit(step);
   step.memory = MemoryByStage(step.experiment.plan(), stack, ranges, *step.order);
   return absl::OkStatus();
 }
@@ -216,7 +228,7 @@ absl::Status BuildFromProfile(const hw::ProfileCostModel& costs, Step& step) {
   OPTIMUS_ASSIGN_OR_RETURN(
       step.order,
       LowerWithWarmUp(costs, placing, VirtualStagesOf(times, placing, blocks, step.schedule),
-                      times.has_weight_share() ? times.weight_share() : 1, step));
+                      {times.has_weight_share() ? times.weight_share() : 1}, step));
   step.memory.resize(plan.pipeline_parallel());
   DescribeContents(
       placing, [](int v) { return absl::StrCat("profiled ", v); }, step);

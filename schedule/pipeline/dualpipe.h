@@ -20,8 +20,8 @@ namespace optimus::pipeline {
 // Bubble (step - a stage's work), with B = B_in + B_w, W = B_w and F&B a shared pair:
 // (PP/2 - 1)(F&B + B - 3W) on the two middle stages, and on every stage if F&B = F + B. A stage at
 // the ends shares fewer pairs; where sharing saves time (F&B < F + B) it is busy longer, and its
-// bubble is smaller. This holds for F = B_in >= W; with F unlike B_in, both >= W, the bubble is
-// (PP/2 - 1)(F&B + F - 2W).
+// bubble is smaller. This holds for F = B_in >= W; with F > B_in >= W the bubble is
+// (PP/2 - 1)(F&B + F - 2W). For other times there is no such formula here: simulate.
 //
 // Memory: PP + 1 micro-batches in flight on every stage, each with the activations of 1/PP of the
 // model; parameters and gradients twice, since every stage holds the layers of both directions.

@@ -154,6 +154,7 @@ void UseSoftwareOf2022(step::Plan& plan) {
 void UseSoftwareOf2021(step::Plan& plan) {
   UseSoftwareOf2022(plan);
   plan.set_no_backward_overlap(true);
+  plan.set_grad_reduce_in_bf16(true);
 }
 
 void UsePlanOf2021(step::Plan& plan) {

@@ -54,7 +54,7 @@ std::vector<Column> TableOfModelsColumns();
 // Megatron-LM of 2022: attention as separate GEMMs and softmax, bias, GELU, dropout and residual
 // additions as kernels of their own; pipeline messages block.
 void UseSoftwareOf2022(step::Plan& plan);
-// Of 2021: also the all-reduces of the backward pass block.
+// Of 2021: also the all-reduces of the backward pass block, and gradients have fp16's 16 bits.
 void UseSoftwareOf2021(step::Plan& plan);
 // What 2021 trained with: its software, full recomputation, neither sequence parallelism nor a
 // distributed optimizer.
@@ -65,6 +65,8 @@ inline constexpr char kSoftwareOf2022[] =
 inline constexpr char kSoftwareOf2021[] =
     "software of 2021: attention as GEMMs and softmax, bias, GELU, dropout and residual as kernels "
     "of their own; a stage waits for the messages it sends, and the all-reduces of the backward "
-    "pass wait for the weight gradients (Megatron-LM overlaps them since late 2021)";
+    "pass wait for the weight gradients (Megatron-LM overlaps them since late 2021); fp16 "
+    "training, "
+    "gradients kept and reduced in 16 bits";
 
 }  // namespace optimus::validation

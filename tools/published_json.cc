@@ -30,7 +30,7 @@ constexpr JsonField kFields[] = {
     {"results.max_error", "of predictions, with its sign: the most that was simulated too much"},
     {"results.kendall_tau",
      "tau-b between measured and simulated predictions, over pairs of one quantity; null where "
-     "nothing differs"},
+     "no two measured values differ, 0 where they do and no two simulated ones"},
     {"results.all_rows", "object: figures to kendall_tau again, calibration rows included"},
     {"results.parts.quantity",
      "predictions by quantity and group, each with figures to kendall_tau as above: what was "

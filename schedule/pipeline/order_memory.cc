@@ -1,6 +1,7 @@
 #include "schedule/pipeline/order_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -40,20 +41,29 @@ double PeakOf(const std::vector<Slot>& slots, double weight_share) {
 
 }  // namespace
 
-absl::Status CheckShares(const ActivationShares& shares) {
-  if (shares.weight_share >= 0 && shares.weight_share <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("weight_share: ", shares.weight_share, " is outside [0, 1]"));
+absl::Status CheckShares(const ActivationShares& shares, int stages) {
+  if (!shares.by_stage.empty() && shares.by_stage.size() != static_cast<std::size_t>(stages)) {
+    return absl::InvalidArgumentError(absl::StrCat("weight_share: ", shares.by_stage.size(),
+                                                   " shares for ", stages,
+                                                   " pipeline stages; needs one for each"));
+  }
+  for (int s = 0; s < stages; ++s) {
+    const double share = shares.Of(s);
+    if (share >= 0 && std::isfinite(share)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("weight_share: ", share, "; needs a finite share, 0 or more"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<double>> PeakActivations(const Order& order,
                                                     const ActivationShares& shares) {
   OPTIMUS_RETURN_IF_ERROR(ValidateOrder(order));
-  OPTIMUS_RETURN_IF_ERROR(CheckShares(shares));
+  OPTIMUS_RETURN_IF_ERROR(CheckShares(shares, order.stages));
   std::vector<double> peaks;
   peaks.reserve(order.slots.size());
   for (const auto& slots : order.slots) {
-    peaks.push_back(PeakOf(slots, shares.weight_share));
+    peaks.push_back(PeakOf(slots, shares.Of(peaks.size())));
   }
   return peaks;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "schedule/pipeline/gpipe.h"
 #include "schedule/pipeline/interleaved.h"
@@ -43,11 +44,18 @@ TEST(OrderMemoryTest, SharesByHand) {
   EXPECT_THAT(*PeakActivations(*order), ElementsAre(2, 2));
   EXPECT_THAT(*PeakActivations(*order, {0.25}), ElementsAre(2, 1.25));
   EXPECT_THAT(*PeakActivations(*order, {0}), ElementsAre(2, 1));
+  // Weight gradients may need more than forwards leave.
+  EXPECT_THAT(*PeakActivations(*order, {1.5}), ElementsAre(2.5, 3));
+  EXPECT_THAT(*PeakActivations(*order, {1, {1.5, 0.25}}), ElementsAre(2.5, 1.25));
 }
 
 TEST(OrderMemoryTest, Refusals) {
-  EXPECT_THAT(PeakActivations(*ZbH1(2, 3), {1.5}).status().message(), HasSubstr("[0, 1]"));
+  EXPECT_THAT(PeakActivations(*ZbH1(2, 3), {std::nan("")}).status().message(),
+              HasSubstr("0 or more"));
+  EXPECT_THAT(PeakActivations(*ZbH1(2, 3), {-0.1}).status().message(), HasSubstr("0 or more"));
   EXPECT_FALSE(PeakActivations(Order{}).ok());
+  EXPECT_THAT(PeakActivations(*ZbH1(2, 3), {1, {1}}).status().message(),
+              HasSubstr("1 shares for 2 pipeline stages"));
 }
 
 }  // namespace

@@ -113,7 +113,8 @@ class Improver {
         from = move.from < move.to ? i + 1 : i - 1;
       }
       held.Add(slots[from].kind);
-      if (!Fits(held, problem_.shares, problem_.memory_limit[move.stage])) return false;
+      if (!Fits(held, problem_.shares.Of(move.stage), problem_.memory_limit[move.stage]))
+        return false;
     }
     return true;
   }

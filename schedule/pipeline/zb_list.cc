@@ -161,19 +161,28 @@ class ListScheduler {
     return there_[micro_batch] + (path_.arrival(step) - path_.arrival(at + 1));
   }
 
-  // A forward of an earlier chunk leaves room for one micro-batch in each of the later chunks:
-  // without it, micro-batches that cannot end would fill the stage.
+  // A forward of an earlier chunk leaves room for one micro-batch in each of the later chunks, and
+  // what a data gradient adds has room once no weight gradients wait: without it, micro-batches
+  // that cannot end would fill the stage.
   bool Room(int stage, int chunk) {
     Held held = stages_[stage].held;
     held.whole += problem_.chunks - chunk;
-    return Fits(held, problem_.shares, problem_.memory_limit[stage]) &&
+    const double limit = problem_.memory_limit[stage];
+    const double share = problem_.shares.Of(stage);
+    return Fits(held, share, limit) && Fits({held.whole, 0}, share, limit - AddedByData(share)) &&
            (!policy_.split_memory || chunk > 0 || RoomInFirstChunk(stage));
+  }
+
+  bool RoomForData(int stage) const {
+    Held held = stages_[stage].held;
+    held.Add(SlotKind::kBackwardData);
+    return Fits(held, problem_.shares.Of(stage), problem_.memory_limit[stage]);
   }
 
   bool RoomInFirstChunk(int stage) {
     const ChunkState& first = ChunkOf(stage, 0);
     const Held held{first.forward - first.data + 1, first.data - first.weight};
-    return Fits(held, problem_.shares, stages_[stage].first_chunk_limit);
+    return Fits(held, problem_.shares.Of(stage), stages_[stage].first_chunk_limit);
   }
 
   // Of the forwards that are ready, the one of the latest chunk.
@@ -245,6 +254,11 @@ class ListScheduler {
   void Decide(int stage, Picoseconds now) {
     Choices choices;
     LookAtData(stage, now, choices);
+    const std::optional<int> weight = WeightOf(stage);
+    // A forward left room for it but for the weight gradients that wait.
+    if (choices.data.has_value() && weight.has_value() && !RoomForData(stage)) {
+      return Start(stage, SlotKind::kBackwardWeight, *weight, now);
+    }
     const bool turn_of_forward = policy_.alternate && stages_[stage].last != SlotKind::kForward;
     if (choices.data.has_value() && !turn_of_forward) {
       return Start(stage, SlotKind::kBackwardData, *choices.data, now);
@@ -258,7 +272,6 @@ class ListScheduler {
     if (MayRunForward(stage, now, choices)) {
       return Start(stage, SlotKind::kForward, *choices.forward, now);
     }
-    const std::optional<int> weight = WeightOf(stage);
     if (weight.has_value() && MayRunWeight(stage, now, *weight, choices)) {
       return Start(stage, SlotKind::kBackwardWeight, *weight, now);
     }

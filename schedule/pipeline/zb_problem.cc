@@ -19,10 +19,11 @@ absl::Status CheckLimits(const ZbProblem& problem) {
   }
   for (int s = 0; s < problem.stages; ++s) {
     const double limit = problem.memory_limit[s];
-    if (!(limit >= problem.chunks)) {  // NaN as well
+    const double least = problem.chunks + AddedByData(problem.shares.Of(s));
+    if (!(limit >= least)) {  // NaN as well
       return absl::InvalidArgumentError(absl::StrCat(
           "memory_limit of stage ", s, ": ", limit, " micro-batches of a chunk; needs at least ",
-          problem.chunks, ", one for each chunk, or no micro-batch could pass"));
+          least, ", one for each chunk, or no micro-batch could pass"));
     }
   }
   return absl::OkStatus();
@@ -38,7 +39,7 @@ absl::Status CheckZbProblem(const ZbProblem& problem) {
     return absl::InvalidArgumentError(
         "together: schedules of the zero-bubble family share no slots; leave it empty");
   }
-  OPTIMUS_RETURN_IF_ERROR(CheckShares(problem.shares));
+  OPTIMUS_RETURN_IF_ERROR(CheckShares(problem.shares, problem.stages));
   return CheckLimits(problem);
 }
 
@@ -58,7 +59,7 @@ bool FitsMemory(const ZbProblem& problem, const Order& order) {
     Held held;
     for (const Slot& slot : order.slots[s]) {
       held.Add(slot.kind);
-      if (!Fits(held, problem.shares, problem.memory_limit[s])) return false;
+      if (!Fits(held, problem.shares.Of(s), problem.memory_limit[s])) return false;
     }
   }
   return true;

@@ -34,7 +34,7 @@ struct ZbProblem {
 
 // INVALID_ARGUMENT for counts below 1, times or limits of another shape, negative times, shared
 // slots (SlotTimes::together), shares that CheckShares refuses, and a limit below one micro-batch
-// in every chunk, under which none could pass.
+// in every chunk, one of them on its way from data to weight gradient, under which none could pass.
 absl::Status CheckZbProblem(const ZbProblem& problem);
 
 // Less is better.
@@ -56,15 +56,18 @@ struct Held {
     if (kind == SlotKind::kBackwardData) ++for_weights;
     if (kind == SlotKind::kBackwardWeight) --for_weights;
   }
-  double Activations(const ActivationShares& shares) const {
-    return static_cast<double>(whole) + shares.weight_share * static_cast<double>(for_weights);
+  double Activations(double weight_share) const {
+    return static_cast<double>(whole) + weight_share * static_cast<double>(for_weights);
   }
 };
 
+// What a data gradient adds to what is held, where weight gradients need more than forwards leave.
+inline double AddedByData(double weight_share) { return weight_share > 1 ? weight_share - 1 : 0; }
+
 // Whether `held` is within `limit`, but for the rounding of shares.
-inline bool Fits(const Held& held, const ActivationShares& shares, double limit) {
+inline bool Fits(const Held& held, double weight_share, double limit) {
   constexpr double kRounding = 1e-9;
-  return held.Activations(shares) <= limit + kRounding;
+  return held.Activations(weight_share) <= limit + kRounding;
 }
 
 // Whether every stage of `order` stays within its limit.

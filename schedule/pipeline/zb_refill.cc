@@ -96,7 +96,7 @@ class Refiller {
     if (!state.has_weight()) return false;
     Held then = state.held;
     then.Add(slot.kind);
-    if (!Fits(then, problem_.shares, problem_.memory_limit[stage])) return true;
+    if (!Fits(then, problem_.shares.Of(stage), problem_.memory_limit[stage])) return true;
     if (arrival <= state.free) return false;
     const Picoseconds time = WeightTime(stage, state.weights[state.next_weight]);
     return static_cast<double>((state.free + time - arrival).value()) <=

@@ -26,6 +26,15 @@
 namespace optimus::pipeline {
 namespace {
 
+// Weight gradients that need more than forwards leave.
+ZbProblem WithMoreForWeights(std::mt19937& random, ZbProblem problem) {
+  for (double& limit : problem.memory_limit) {
+    problem.shares.by_stage.push_back(static_cast<double>(random() % 13) / 4);
+    limit += AddedByData(problem.shares.by_stage.back());
+  }
+  return problem;
+}
+
 constexpr Picoseconds kLongest(std::numeric_limits<std::int64_t>::max());
 
 ZbPolicy RandomPolicy(std::mt19937& random) {
@@ -46,7 +55,8 @@ TEST(ZbListTest, EveryPolicyGivesAnOrderThatRunsWithinMemory) {
     const int stages = 1 + static_cast<int>(random() % 6);
     const int chunks = 1 + static_cast<int>(random() % 2);
     const int micro_batches = 1 + static_cast<int>(random() % (std::size_t{3} * stages));
-    const auto problem = RandomProblem(random, stages, chunks, micro_batches);
+    auto problem = RandomProblem(random, stages, chunks, micro_batches);
+    if (i % 2 == 1) problem = WithMoreForWeights(random, problem);
     const auto order = ListSchedule(problem, MicroBatchPath(problem), RandomPolicy(random));
     EXPECT_GE(CheckedScore(problem, order).first, Picoseconds(0)) << i;
   }
@@ -194,8 +204,9 @@ TEST(ZbRefillTest, KeepsForwardsAndDataGradientsAndFitsMemory) {
   int better = 0;
   for (int i = 0; i < 300; ++i) {
     const int stages = 1 + static_cast<int>(random() % 5);
-    const auto problem = RandomProblem(random, stages, 1 + static_cast<int>(random() % 2),
-                                       1 + static_cast<int>(random() % 12));
+    auto problem = RandomProblem(random, stages, 1 + static_cast<int>(random() % 2),
+                                 1 + static_cast<int>(random() % 12));
+    if (i % 2 == 1) problem = WithMoreForWeights(random, problem);
     const MicroBatchPath path(problem);
     const auto order = ListSchedule(problem, path, RandomPolicy(random));
     const auto refilled =
@@ -252,7 +263,7 @@ void AllOrders(const ZbProblem& problem, int stage, std::vector<Slot>& slots, co
     Held then = held;
     then.Add(kKinds[k]);
     if (done[k] == (k == 0 ? problem.micro_batches : done[k - 1]) ||
-        !Fits(then, problem.shares, problem.memory_limit[stage])) {
+        !Fits(then, problem.shares.Of(stage), problem.memory_limit[stage])) {
       continue;
     }
     slots.push_back({kKinds[k], 0, done[k]++});
@@ -301,6 +312,17 @@ void ExpectShortest(int stages, int most_micro_batches, int rounds, unsigned see
 }
 
 TEST(ZbSearchTest, TwoStagesAgainstEveryOrder) { ExpectShortest(2, 4, 10, 4); }
+// Where weight gradients need more than forwards leave.
+TEST(ZbSearchTest, MoreForWeightsAgainstEveryOrder) {
+  std::mt19937 random(14);
+  for (int i = 0; i < 30; ++i) {
+    const auto problem = WithMoreForWeights(random, RandomProblem(random, 2, 1, 1 + i % 4));
+    const auto order = SearchZbOrder(problem, {});
+    ASSERT_TRUE(order.ok()) << order.status();
+    EXPECT_EQ(CheckedScore(problem, *order).first, Shortest(problem)) << i;
+  }
+}
+
 TEST(ZbSearchTest, ThreeStagesAgainstEveryOrder) { ExpectShortest(3, 3, 20, 5); }
 
 }  // namespace

@@ -42,46 +42,67 @@ absl::Status InField(const absl::Status& status) {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
+// What a stage needs for one micro-batch in every chunk, one of them on its way from data to weight
+// gradient.
+Bytes LeastHeld(const Plan& plan, const MicroBatchBytes& kept) {
+  return std::int64_t{plan.model_chunks() - 1} * kept.activations +
+         std::max(kept.activations, kept.weight_gradients);
+}
+
 absl::Status TooLittle(const Plan& plan, const Kept& kept, std::size_t stage) {
-  const auto largest = std::max_element(kept.micro_batch.begin(), kept.micro_batch.end());
-  const auto chunks = static_cast<std::int64_t>(plan.model_chunks());
-  // Rounded up, so that what the hint says will do.
-  const double least = std::ceil(ToGib(chunks * *largest) * 1e6) / 1e6;
-  return Bad(
-      "plan.activation_limit_gib",
-      absl::StrFormat("%.9g, but one micro-batch keeps %.6f GiB on stage %d",
-                      plan.activation_limit_gib(), ToGib(chunks * kept.micro_batch[stage]), stage),
-      absl::StrFormat("set %.6f or more, or cut what a micro-batch keeps (micro-batch size, "
-                      "recomputation, tensor parallelism)",
-                      least));
-}
-
-// What each stage may hold, in micro-batches of a chunk.
-absl::StatusOr<std::vector<double>> MemoryLimit(const Experiment& experiment, const Kept& kept) {
-  const Plan& plan = experiment.plan();
-  const int stages = plan.pipeline_parallel();
-  const int chunks = plan.model_chunks();
-  const int times_1f1b = plan.schedule() == Plan::ZB_2P ? 2 : 1;
-  const double held = experiment.profiled().memory_limit_micro_batches();
-  std::vector<double> limit(stages, chunks * (held > 0 ? held : times_1f1b * stages));
-  if (plan.activation_limit_gib() == 0) return limit;
-  for (std::size_t s = 0; s < limit.size(); ++s) {
-    const auto one = static_cast<double>(kept.micro_batch[s].value());
-    // A stage that keeps nothing is not limited.
-    limit[s] =
-        one == 0 ? std::numeric_limits<double>::max() : plan.activation_limit_gib() * kGib / one;
-    if (limit[s] < chunks) return TooLittle(plan, kept, s);
+  Bytes least;
+  for (const MicroBatchBytes& of_stage : kept.by_stage) {
+    least = std::max(least, LeastHeld(plan, of_stage));
   }
-  return limit;
+  return Bad("plan.activation_limit_gib",
+             absl::StrFormat("%.9g, but one micro-batch keeps %.6f GiB on stage %d",
+                             plan.activation_limit_gib(),
+                             ToGib(LeastHeld(plan, kept.by_stage[stage])), stage),
+             // Rounded up, so that what the hint says will do.
+             absl::StrFormat("set %.6f or more, or cut what a micro-batch keeps (micro-batch "
+                             "size, recomputation, tensor parallelism)",
+                             std::ceil(ToGib(least) * 1e6) / 1e6));
 }
 
-// Limits are counted in micro-batches, as in the papers: where a weight gradient needs more than a
-// forward leaves, a micro-batch counts as one from the forward to the weight gradient.
+// What the stages may hold, in micro-batches of a chunk.
+struct Limits {
+  std::vector<double> by_stage;
+  pipeline::ActivationShares shares;
+};
+
+// By plan.activation_limit_gib.
+absl::StatusOr<Limits> LimitsInBytes(const Plan& plan, const Kept& kept) {
+  const double limit = plan.activation_limit_gib() * kGib;
+  Limits limits;
+  for (std::size_t s = 0; s < kept.by_stage.size(); ++s) {
+    if (limit < static_cast<double>(LeastHeld(plan, kept.by_stage[s]).value())) {
+      return TooLittle(plan, kept, s);
+    }
+    const auto one = static_cast<double>(kept.by_stage[s].activations.value());
+    const auto for_weights = static_cast<double>(kept.by_stage[s].weight_gradients.value());
+    // A stage that keeps nothing is not limited.
+    limits.by_stage.push_back(one == 0 ? std::numeric_limits<double>::max() : limit / one);
+    limits.shares.by_stage.push_back(one == 0 ? 1 : for_weights / one);
+  }
+  return limits;
+}
+
+absl::StatusOr<Limits> LimitsOf(const Experiment& experiment, const Kept& kept) {
+  const Plan& plan = experiment.plan();
+  if (plan.activation_limit_gib() > 0) return LimitsInBytes(plan, kept);
+  // Counted in micro-batches, as in the papers: where a weight gradient needs more than a forward
+  // leaves, a micro-batch counts as one from the forward to the weight gradient.
+  const int times_1f1b = plan.schedule() == Plan::ZB_2P ? 2 : 1;
+  const double given = experiment.profiled().memory_limit_micro_batches();
+  const double held = given > 0 ? given : times_1f1b * plan.pipeline_parallel();
+  return Limits{std::vector<double>(plan.pipeline_parallel(), plan.model_chunks() * held),
+                {std::min(kept.weight_share, 1.0)}};
+}
+
 absl::StatusOr<pipeline::Order> AutomaticOrder(const Experiment& experiment, int micro_batches,
                                                OrderTimes times) {
   const Plan& plan = experiment.plan();
-  OPTIMUS_ASSIGN_OR_RETURN(std::vector<double> limit, MemoryLimit(experiment, times.kept));
-  const pipeline::ActivationShares shares{std::min(times.kept.weight_share, 1.0)};
+  OPTIMUS_ASSIGN_OR_RETURN(Limits limits, LimitsOf(experiment, times.kept));
   // An optimizer waits for the gradient norm of all stages; without one every stage is for itself.
   const pipeline::ZbObjective objective =
       plan.no_optimizer() ? pipeline::ZbObjective::kStageSpan : pipeline::ZbObjective::kSpan;
@@ -89,15 +110,15 @@ absl::StatusOr<pipeline::Order> AutomaticOrder(const Experiment& experiment, int
     return pipeline::ZbVAuto({.stages = plan.pipeline_parallel(),
                               .micro_batches = micro_batches,
                               .times = std::move(times.times),
-                              .memory_limit = std::move(limit),
-                              .shares = shares,
+                              .memory_limit = std::move(limits.by_stage),
+                              .shares = std::move(limits.shares),
                               .objective = objective});
   }
   return pipeline::ZbAuto({.stages = plan.pipeline_parallel(),
                            .micro_batches = micro_batches,
                            .times = std::move(times.times),
-                           .memory_limit = std::move(limit),
-                           .shares = shares,
+                           .memory_limit = std::move(limits.by_stage),
+                           .shares = std::move(limits.shares),
                            .objective = objective});
 }
 

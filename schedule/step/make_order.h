@@ -5,20 +5,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/units.h"
 #include "schedule/pipeline/order.h"
 #include "schedule/pipeline/order_span.h"
 #include "schedule/step/experiment.pb.h"
 #include "schedule/step/placing.h"
+#include "schedule/step/stage_times.h"
 
 namespace optimus::step {
 
 // What stages keep of a micro-batch.
 struct Kept {
-  double weight_share = 1;  // WeightShare
-  // By stage: what one micro-batch of one chunk counts as (MicroBatchBytes). Empty for profiled
-  // stages.
-  std::vector<Bytes> micro_batch = {};
+  double weight_share = 1;                     // WeightShare
+  std::vector<MicroBatchBytes> by_stage = {};  // empty for profiled stages
 };
 
 // What ZB_1P, ZB_2P and ZB_V are made from.

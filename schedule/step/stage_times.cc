@@ -74,25 +74,26 @@ double WeightShare(const Stack& stack, const ItemRanges& ranges) {
   for (std::size_t v = 0; v + 1 < ranges.size(); ++v) {
     const Bytes activations = ActivationBytes(stack, ranges[v], ranges[v + 1]);
     const Bytes kept = WeightGradientBytes(stack, ranges[v], ranges[v + 1]);
-    if (activations == Bytes(0)) {
-      if (kept > Bytes(0)) share = std::max(share, 1.0);
-      continue;
-    }
+    if (activations == Bytes(0)) continue;
     share = std::max(share,
                      static_cast<double>(kept.value()) / static_cast<double>(activations.value()));
   }
   return share > 0 ? share : 1;
 }
 
-std::vector<Bytes> MicroBatchBytes(const Stack& stack, const ItemRanges& ranges,
-                                   const Placing& placing) {
-  std::vector<Bytes> bytes(placing.stages);
+std::vector<MicroBatchBytes> MicroBatchBytesByStage(const Stack& stack, const ItemRanges& ranges,
+                                                    const Placing& placing) {
+  std::vector<MicroBatchBytes> bytes(placing.stages);
   for (int stage = 0; stage < placing.stages; ++stage) {
+    MicroBatchBytes& most = bytes[stage];
     for (int chunk = 0; chunk < placing.chunks; ++chunk) {
       const int v = placing.VirtualStageOf({stage, chunk});
-      bytes[stage] = std::max({bytes[stage], ActivationBytes(stack, ranges[v], ranges[v + 1]),
-                               WeightGradientBytes(stack, ranges[v], ranges[v + 1])});
+      most.activations =
+          std::max(most.activations, ActivationBytes(stack, ranges[v], ranges[v + 1]));
+      most.weight_gradients =
+          std::max(most.weight_gradients, WeightGradientBytes(stack, ranges[v], ranges[v + 1]));
     }
+    if (most.activations == Bytes(0)) most.activations = most.weight_gradients;
   }
   return bytes;
 }

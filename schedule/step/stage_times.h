@@ -23,10 +23,12 @@ pipeline::SlotTimes TimesOf(const Placing& placing, const std::vector<VirtualSta
 // above 1, under recomputation. 1 where nothing is kept.
 double WeightShare(const Stack& stack, const ItemRanges& ranges);
 
-// By stage: what one micro-batch of one of its chunks keeps, at most: of its chunks the one that
-// keeps most, from forward or data gradients on, whichever is more. With a share of
-// min(WeightShare, 1) kept from the data gradients on, no stage keeps more than this says.
-std::vector<Bytes> MicroBatchBytes(const Stack& stack, const ItemRanges& ranges,
-                                   const Placing& placing);
+// What a stage keeps of one micro-batch of one chunk: of its chunks the one that keeps most.
+struct MicroBatchBytes {
+  Bytes activations;       // ActivationBytes; where that is none, WeightGradientBytes
+  Bytes weight_gradients;  // WeightGradientBytes
+};
+std::vector<MicroBatchBytes> MicroBatchBytesByStage(const Stack& stack, const ItemRanges& ranges,
+                                                    const Placing& placing);
 
 }  // namespace optimus::step

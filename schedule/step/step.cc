@@ -169,7 +169,8 @@ absl::Status LowerAsPipeline(const hw::ProfileCostModel& costs, const Stack& sta
   OPTIMUS_ASSIGN_OR_RETURN(
       step.order,
       LowerWithWarmUp(costs, placing, virtual_stages,
-                      {WeightShare(stack, ranges), MicroBatchBytes(stack, ranges, placing)}, step));
+                      {WeightShare(stack, ranges), MicroBatchBytesByStage(stack, ranges, placing)},
+                      step));
   NoteSharedSlots(*step.order, step);
   NoteActivationLimit(step);
   step.memory = MemoryByStage(step.experiment.plan(), stack, ranges, *step.order);

@@ -28,6 +28,7 @@ namespace {
 
 // Weight gradients that need more than forwards leave.
 ZbProblem WithMoreForWeights(std::mt19937& random, ZbProblem problem) {
+  problem.shares.by_stage.reserve(problem.memory_limit.size());
   for (double& limit : problem.memory_limit) {
     problem.shares.by_stage.push_back(static_cast<double>(random() % 13) / 4);
     limit += AddedByData(problem.shares.by_stage.back());

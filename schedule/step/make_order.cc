@@ -74,6 +74,8 @@ struct Limits {
 absl::StatusOr<Limits> LimitsInBytes(const Plan& plan, const Kept& kept) {
   const double limit = plan.activation_limit_gib() * kGib;
   Limits limits;
+  limits.by_stage.reserve(kept.by_stage.size());
+  limits.shares.by_stage.reserve(kept.by_stage.size());
   for (std::size_t s = 0; s < kept.by_stage.size(); ++s) {
     if (limit < static_cast<double>(LeastHeld(plan, kept.by_stage[s]).value())) {
       return TooLittle(plan, kept, s);

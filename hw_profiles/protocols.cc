@@ -60,7 +60,7 @@ Steps StepsOf(CollectiveKind kind, GroupShape group, Algorithm algorithm) {
   if (algorithm == Algorithm::kRing) return RingSteps(kind, group);
   const int in_node = std::min(group.ranks, group.ranks_per_node);
   return {.nvlink = std::int64_t{Rounds(kind)} * (in_node - 1),
-          .nic = Rounds(kind) * CeilLog2(NodesOf(group))};
+          .nic = std::int64_t{Rounds(kind)} * CeilLog2(NodesOf(group))};
 }
 
 Picoseconds TimeOf(const HardwareProfile& profile, const TransferCost& cost) {

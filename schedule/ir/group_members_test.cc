@@ -19,8 +19,7 @@ bool SameInstance(const Group& group, const std::array<int, 3>& a, const std::ar
   if (!group.over_pp && stage != other_stage) return false;
   if (!group.over_tp && t != other_t) return false;
   if (group.paired()) {  // a rank of another stage is alone
-    const auto [first, second] = group.pp_pair;
-    const auto outside = [&](int s) { return s != first && s != second; };
+    const auto outside = [&pair = group.pp_pair](int s) { return s != pair[0] && s != pair[1]; };
     if (outside(stage) || outside(other_stage)) return a == b;
   }
   if (group.pp_stride > 0 && stage % group.pp_stride != other_stage % group.pp_stride) return false;

@@ -145,7 +145,7 @@ TEST_F(CliPublishedTest, FilesThatHoldNoTable) {
   expect("variant,forward_ms,forward_ms\nbaseline,1,2\n",
          ":1: column \"forward_ms\" is there twice");
   expect(absl::StrCat(kLayer, "\"base\nline\",1,2\n"), ":2: a quote does not end on its line");
-  expect(std::string("\xFF\xFE", 2) + "v\0a\0", "is UTF-16 text");
+  expect(std::string({'\xFF', '\xFE', 'v', '\0', 'a', '\0'}), "is UTF-16 text");
   std::filesystem::create_directory(Work() + "/folder.csv");
   ExpectOneLineError("validate published --file=$W/folder.csv", {"folder.csv: is a directory"});
 }
@@ -235,6 +235,7 @@ pid_t Start(const std::vector<std::string>& words, const std::string& out) {
   for (const int signal_number : {SIGINT, SIGTERM}) signal(signal_number, SIG_DFL);
   if (freopen(out.c_str(), "w", stdout) == nullptr) _exit(1);
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   execv(arguments.front(), arguments.data());

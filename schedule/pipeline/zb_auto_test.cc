@@ -70,7 +70,7 @@ TEST(ZbAutoTest, NeverLongerWithLongMessages) {
   for (int i = 0; i < 40; ++i) {
     const int p = 2 + static_cast<int>(random() % 4);
     auto problem = RandomProblem(random, p, 1, 2 * p - 1 + static_cast<int>(random() % 5));
-    problem.times.communication = Picoseconds(5 + random() % 30);
+    problem.times.communication = Picoseconds(5 + static_cast<int>(random() % 30));
     for (const int times_1f1b : {1, 2}) {
       problem.memory_limit.assign(p, times_1f1b * p);
       const auto known =

@@ -65,7 +65,7 @@ TEST(ZbListTest, EveryPolicyGivesAnOrderThatRunsWithinMemory) {
 
 // Messages that last longer than slots queue.
 ZbProblem WithLongMessages(std::mt19937& random, ZbProblem problem) {
-  if (random() % 2 == 0) problem.times.communication = Picoseconds(random() % 30);
+  if (random() % 2 == 0) problem.times.communication = Picoseconds(static_cast<int>(random() % 30));
   return problem;
 }
 
@@ -77,7 +77,7 @@ TEST(WakeQueueTest, EarliestFirstThenLowerStage) {
     std::set<std::pair<Picoseconds, int>> twin;
     for (int i = 0; i < 500; ++i) {
       const int stage = static_cast<int>(random() % stages);
-      const Picoseconds time(random() % 40);
+      const Picoseconds time(static_cast<int>(random() % 40));
       queue.Add(stage, time);
       twin.emplace(time, stage);
       Picoseconds now;
@@ -87,7 +87,7 @@ TEST(WakeQueueTest, EarliestFirstThenLowerStage) {
       ASSERT_EQ(std::make_pair(now, taken), *twin.begin());
       twin.erase(twin.begin());
       if (random() % 2 == 0) continue;
-      const Picoseconds until(random() % 40);
+      const Picoseconds until(static_cast<int>(random() % 40));
       queue.SleepUntil(taken, until);
       for (auto it = twin.begin(); it != twin.end();) {
         it = it->second == taken && it->first < until ? twin.erase(it) : std::next(it);

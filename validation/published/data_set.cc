@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 
 namespace optimus::validation {
 namespace {
@@ -43,7 +44,7 @@ Difference DifferenceOf(const CsvTable& table, const DataSet& data_set) {
 std::string Some(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 5;
   const std::size_t shown = std::min(names.size(), kMost);
-  std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
+  std::string text = absl::StrJoin(absl::MakeConstSpan(names).subspan(0, shown), ", ");
   if (names.size() > shown) absl::StrAppend(&text, " and ", names.size() - shown, " more");
   return text;
 }

@@ -54,6 +54,7 @@ absl::StatusOr<step::Experiment> Pipelined(const Input& input, std::string& choi
   if (plan.warm_up() != step::Plan::BEST) return alone;
   OPTIMUS_ASSIGN_OR_RETURN(const PlannedStep planned,
                            PlanStep(input, nullptr, PlanBySimulator(input.experiment.hardware())));
+  if (!planned.optimus.has_value()) return absl::InternalError("OPTIMUS without a plan");
   const step::Plan::WarmUp warm_up = planned.optimus->plan.ranked.front().warm_up;
   alone.mutable_plan()->set_warm_up(warm_up);
   choice = absl::StrCat(WarmUpText(warm_up), " warm-up, as the best plan has it");

@@ -85,6 +85,19 @@ TEST_F(CliPlanTest, AnotherPipelineScheduleThanTheExperiments) {
               HasSubstr("pipeline    interleaved 1F1B, V = 2 model chunks"));
 }
 
+// An automatic schedule says in which memory.
+TEST_F(CliPlanTest, MemoryOfAutomaticSchedules) {
+  WriteOptimus("schedule: ONE_F_ONE_B", "schedule: ZB_2P");
+  EXPECT_THAT(Run("simulate $W/o.textproto").out,
+              HasSubstr("times in twice the micro-batches of 1F1B"));
+  WriteOptimus("schedule: ONE_F_ONE_B", "schedule: ZB_2P activation_limit_gib: 60");
+  EXPECT_THAT(Run("simulate $W/o.textproto").out, HasSubstr("times in 60 GiB of activations"));
+  WriteOptimus("schedule: ONE_F_ONE_B", "schedule: ZB_2P activation_limit_gib: 0.001");
+  const Result result = Run("plan $W/o.textproto");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("plan.activation_limit_gib: 0.001, but one micro-batch keeps"));
+}
+
 TEST_F(CliPlanTest, PipelineSchedulesThatCannotBe) {
   Write("o.textproto", Optimus());
   Write("o.schedule.pb", "");

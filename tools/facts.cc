@@ -123,6 +123,15 @@ std::string MethodText(const Plan& plan) {
   }
 }
 
+// What an automatic order may keep on a stage; `count` where nothing is said.
+std::string MemoryLimitText(const step::Step& step, const std::string& count) {
+  const double gib = step.experiment.plan().activation_limit_gib();
+  if (gib > 0) return absl::StrCat(gib, " GiB of activations");
+  const double micro_batches = step.experiment.profiled().memory_limit_micro_batches();
+  if (micro_batches > 0) return absl::StrCat(micro_batches, " micro-batches");
+  return count;
+}
+
 std::string PipelineText(const step::Step& step) {
   const Plan& plan = step.experiment.plan();
   std::string text;
@@ -136,11 +145,14 @@ std::string PipelineText(const step::Step& step) {
     case Plan::ZB_H2:
       return "ZB-H2 (zero bubble), weight gradients apart";
     case Plan::ZB_1P:
-      return "ZB-1p (zero bubble), made for the stages' times in the micro-batches of 1F1B";
+      return absl::StrCat("ZB-1p (zero bubble), made for the stages' times in ",
+                          MemoryLimitText(step, "the micro-batches of 1F1B"));
     case Plan::ZB_2P:
-      return "ZB-2p (zero bubble), made for the stages' times in twice the micro-batches of 1F1B";
+      return absl::StrCat("ZB-2p (zero bubble), made for the stages' times in ",
+                          MemoryLimitText(step, "twice the micro-batches of 1F1B"));
     case Plan::ZB_V:
-      return "ZB-V (zero bubble), 2 model chunks placed as a V, made for the stages' times";
+      return absl::StrCat("ZB-V (zero bubble), 2 model chunks placed as a V, made for the stages' ",
+                          "times in ", MemoryLimitText(step, "the micro-batches of 1F1B"));
     case Plan::DUALPIPE:
       return "DualPipe, two copies of the model, one in each direction";
     case Plan::DUALPIPE_V:

@@ -98,6 +98,19 @@ TEST_F(CliPublishedTest, RowsOfAFileInAnyOrderOfColumns) {
   EXPECT_NEAR(result["row_list"][1]["figures"][0]["measured"].get<double>(), 613.3, 0.1);
 }
 
+// F = B = W, messages that take no time, 4 stages, 8 micro-batches: 9 of 33, and 3 of 27.
+TEST_F(CliPublishedTest, TheTextbookRowOfZeroBubble) {
+  Write("own.csv",
+        "params_b,layers,hidden,pp,micro_batch,micro_batches,f_ms,b_ms,w_ms,comm_ms,bubble_1f1b,"
+        "bubble_1f1b_interleaved,interleave,bubble_zb_h1,bubble_zb_h2,bubble_zb_2p\n"
+        "1,4,1024,4,1,8,1,1,1,0,0.27273,,,0.11111,,\n");
+  const Json json = RunJson("--file=$W/own.csv");
+  for (const Json& figure : json["results"][0]["row_list"][0]["figures"]) {
+    EXPECT_NEAR(figure["error"], 0, 1e-5) << figure;
+  }
+  EXPECT_EQ(json["results"][0]["row_list"][0]["figures"].size(), 2);
+}
+
 TEST_F(CliPublishedTest, TargetsDecideTheExitCode) {
   const std::string header = "variant,forward_ms,backward_ms\n";
   Write("good.csv", header + "sequence_parallel,7.2,11.8\n");

@@ -43,7 +43,9 @@ std::string CheckNumber(const Column& column, const std::string& text) {
     return absl::StrCat("\"", text, "\" is no share: a number of at least 0 and less than 1");
   }
   if (parsed && value >= kLeastNumber && value <= kMostNumber) return "";
-  return absl::StrCat("\"", text, "\" is no number from ", kLeastNumber, " to ", kMostNumber);
+  if (parsed && value == 0 && column.may_be_zero) return "";
+  return absl::StrCat("\"", text, "\" is no number from ", kLeastNumber, " to ", kMostNumber,
+                      column.may_be_zero ? ", nor 0" : "");
 }
 
 std::string CheckText(const Column& column, const std::string& text) {

@@ -25,11 +25,16 @@ struct Column {
   std::string name;
   ColumnKind kind = ColumnKind::kCount;
   bool may_be_empty = false;
+  bool may_be_zero = false;               // kNumber: 0 as well
   bool optional = false;                  // the file need not have it: then all its cells are empty
   std::vector<std::string> allowed = {};  // kText: what a cell may say; empty: anything
 
   Column OrEmpty() && {
     may_be_empty = true;
+    return std::move(*this);
+  }
+  Column OrZero() && {
+    may_be_zero = true;
     return std::move(*this);
   }
   Column OrAbsent() && {

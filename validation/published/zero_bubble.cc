@@ -126,9 +126,9 @@ DataSet ZeroBubble() {
           .columns = {NumberColumn("params_b"), CountColumn("layers"), CountColumn("hidden"),
                       CountColumn("pp"), CountColumn("micro_batch"), CountColumn("micro_batches"),
                       NumberColumn("f_ms"), NumberColumn("b_ms"), NumberColumn("w_ms"),
-                      NumberColumn("comm_ms"), Rate("bubble_1f1b"), Rate("bubble_1f1b_interleaved"),
-                      CountColumn("interleave").OrEmpty(), Rate("bubble_zb_h1"),
-                      Rate("bubble_zb_h2"), Rate("bubble_zb_2p")},
+                      NumberColumn("comm_ms").OrZero(), Rate("bubble_1f1b"),
+                      Rate("bubble_1f1b_interleaved"), CountColumn("interleave").OrEmpty(),
+                      Rate("bubble_zb_h1"), Rate("bubble_zb_h2"), Rate("bubble_zb_2p")},
           .conditions = {"params_b", "pp", "micro_batches"},
           .assumptions =
               {"bubble rate = (span - m (F + B + W)) / span, span = from the first to the "

@@ -295,7 +295,7 @@ TEST(BuildOptimusStep, TheJudgeDecidesAmongTheBestPlansByList) {
 
 TEST(PlanOptimus, AnExhaustiveSearchOfHoursIsNotBegun) {
   step::Experiment experiment = testing::Experiment(Vit());
-  experiment.mutable_batch()->set_global_batch(experiment.batch().global_batch() * 8);
+  experiment.mutable_batch()->set_global_batch(experiment.batch().global_batch() * 6);
   PlanOptions options;
   options.exhaustive = true;
   const OptimusPlan plan = PlanOf(experiment, options);

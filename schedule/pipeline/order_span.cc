@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "schedule/pipeline/message_queues.h"
 #include "schedule/pipeline/validate_order.h"
 
 namespace optimus::pipeline {
@@ -41,7 +42,7 @@ class Evaluator {
         forward_(Cells()),
         backward_(Cells()),
         next_(order.slots.size(), 0),
-        sent_(order.slots.size()) {
+        messages_(order.stages) {
     span_.slots.resize(order.slots.size());
     span_.first_start.resize(order.slots.size());
     span_.last_end.resize(order.slots.size());
@@ -155,14 +156,11 @@ class Evaluator {
     ++next_[stage];
     const std::optional<Place> to = Feeds(stage, slot);
     if (!to.has_value()) return;
-    const bool forward = slot.kind == SlotKind::kForward;
-    Picoseconds arrival = when.end;
-    if (static_cast<std::size_t>(to->stage) != stage) {
-      Picoseconds& sent = forward ? sent_[stage].forward : sent_[stage].backward;
-      sent = std::max(sent, when.end) + times_.communication;
-      arrival = sent;
-    }
-    (forward ? forward_ : backward_)[Cell(PlaceOf(stage, slot), slot.micro_batch)] = arrival;
+    const auto from = static_cast<int>(stage);
+    Arrivals& arrivals = slot.kind == SlotKind::kForward ? forward_ : backward_;
+    arrivals[Cell(PlaceOf(stage, slot), slot.micro_batch)] =
+        to->stage == from ? when.end
+                          : messages_.Send(from, slot.kind, when.end, times_.communication);
   }
 
   // The next slot of the stage, and its partner where it has one.
@@ -229,11 +227,7 @@ class Evaluator {
   const SlotTimes& times_;
   Arrivals forward_, backward_;    // by the place that made the result
   std::vector<std::size_t> next_;  // by stage: the slot to run next
-  // By stage: when its last message has arrived, to the next place and to the one before.
-  struct Sent {
-    Picoseconds forward, backward;
-  };
-  std::vector<Sent> sent_;
+  MessageQueues messages_;
   OrderSpan span_;
 };
 

@@ -33,10 +33,9 @@ std::vector<TiedTable> FindTiedTables(const Placing& placing,
   return tables;
 }
 
-StageReplicas ReplicasOf(const Placing& placing, int stage,
-                         const std::vector<VirtualStage>& virtual_stages) {
+StageReplicas ReplicasOf(const Placing& placing, int stage, const std::vector<TiedTable>& tied) {
   StageReplicas replicas{DataParallelGroup(), {}};
-  for (const TiedTable& table : FindTiedTables(placing, virtual_stages)) {
+  for (const TiedTable& table : tied) {
     if (stage == table.stages[0] || stage == table.stages[1]) replicas.tied = table;
   }
   if (placing.placement == pipeline::Placement::kBidirectional) {
@@ -50,13 +49,14 @@ StageReplicas ReplicasOf(const Placing& placing, int stage,
 class StageLowering {
  public:
   StageLowering(const Plan& plan, const hw::ProfileCostModel& costs, const pipeline::Order& order,
-                int stage, const std::vector<VirtualStage>& virtual_stages, ir::Schedule& schedule)
+                int stage, const std::vector<VirtualStage>& virtual_stages,
+                const std::vector<TiedTable>& tied, ir::Schedule& schedule)
       : order_(order),
         stage_(stage),
         virtual_stages_(virtual_stages),
         program_(stage),
-        data_parallel_(plan, costs, ReplicasOf(PlacingOf(order), stage, virtual_stages), Chunks(),
-                       program_, schedule),
+        data_parallel_(plan, costs, ReplicasOf(PlacingOf(order), stage, tied), Chunks(), program_,
+                       schedule),
         writer_(program_, PlacingOf(order), stage, order.micro_batches, data_parallel_) {
     if (plan.synchronous_messages()) writer_.WaitForSends();
   }
@@ -118,9 +118,10 @@ void LowerPipeline(const Plan& plan, const hw::ProfileCostModel& costs,
                    const pipeline::Order& order, const std::vector<VirtualStage>& virtual_stages,
                    ir::Schedule& schedule) {
   schedule.programs.clear();
+  const std::vector<TiedTable> tied = FindTiedTables(PlacingOf(order), virtual_stages);
   for (int s = 0; s < order.stages; ++s) {
     schedule.programs.push_back(
-        StageLowering(plan, costs, order, s, virtual_stages, schedule).Lower());
+        StageLowering(plan, costs, order, s, virtual_stages, tied, schedule).Lower());
   }
 }
 

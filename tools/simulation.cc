@@ -37,16 +37,13 @@ InterferenceReport AppliedInterference(const SimulationOptions& options,
   return {factors, none ? "the profile has no interference" : ""};
 }
 
-// A finalist of planning, as it will be simulated.
-absl::StatusOr<Picoseconds> JudgedStep(const ir::Schedule& schedule, const CostModel& costs,
-                                       const SimulationOptions& options,
-                                       const step::Hardware& hardware) {
-  sim::Options engine = AskedEngine(options, hardware);
-  engine.fidelity = sim::Fidelity::kAuto;  // the same step, sooner
-  engine.record_spans = false;
-  OPTIMUS_ASSIGN_OR_RETURN(const ir::Timeline timeline,
-                           sim::SimGridRunner(costs, engine).Run(schedule));
-  return timeline.step;
+// Finalists are judged as the step will be simulated.
+PlanningOptions AskedPlanning(const SimulationOptions& options, step::Hardware hardware) {
+  if (options.no_interference) hardware.set_no_interference(true);
+  PlanningOptions planning = PlanBySimulator(hardware);
+  planning.scheduler = options.scheduler;
+  planning.exhaustive = options.exhaustive;
+  return planning;
 }
 
 absl::Status CheckIsOptimus(const step::Experiment& experiment) {
@@ -86,13 +83,9 @@ absl::StatusOr<Simulation> Simulation::Prepare(const std::string& path,
   Simulation simulation;
   simulation.path_ = path;
   OPTIMUS_ASSIGN_OR_RETURN(const Input input, LoadFile(path, options));
-  PlanningOptions planning;
-  planning.scheduler = options.scheduler;
-  planning.exhaustive = options.exhaustive;
-  planning.judge = [&](const ir::Schedule& schedule, const CostModel& costs) {
-    return JudgedStep(schedule, costs, options, input.experiment.hardware());
-  };
-  OPTIMUS_ASSIGN_OR_RETURN(PlannedStep planned, PlanStep(input, nullptr, planning));
+  OPTIMUS_ASSIGN_OR_RETURN(
+      PlannedStep planned,
+      PlanStep(input, nullptr, AskedPlanning(options, input.experiment.hardware())));
   simulation.name_ = input.name;
   simulation.costs_ = std::move(planned.costs);
   simulation.step_ = std::move(planned.step);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "schedule/step/check_schedule.h"
 #include "tools/text_pieces.h"
 
 namespace optimus::tools {
@@ -222,7 +223,7 @@ std::string OptimizerText(const Plan& plan) {
   std::string text = plan.no_distributed_optimizer()
                          ? "replicated: gradient all-reduce"
                          : "distributed: parameter all-gather, gradient reduce-scatter";
-  const bool copies = plan.schedule() == Plan::DUALPIPE;
+  const bool copies = step::ModelCopies(plan) > 1;
   if (plan.data_parallel() == 1 && !copies) return "one replica: no data-parallel communication";
   if (plan.grad_reduce_in_bf16()) absl::StrAppend(&text, " in bf16");
   if (copies) absl::StrAppend(&text, ", over both copies");

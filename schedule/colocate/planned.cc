@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
+#include "schedule/step/check_schedule.h"
 #include "schedule/step/data_parallel.h"
 #include "schedule/step/precision.h"
 
@@ -53,7 +54,7 @@ std::vector<Kernel> OptimizerKernels(const EncoderContext& context, const LlmSte
   std::vector<Kernel> kernels;
   for (int stage = 0; stage < world.pp; ++stage) {
     std::int64_t share =
-        Share(TrainedParameters(its, llm.step.memory[stage]), sharded ? world.dp : 1);
+        Share(TrainedParameters(its, llm.step.memory[stage]), step::OptimizerShards(its));
     for (const PlannedEncoder& encoder : encoders) {
       const planner::EncoderPlan& plan = encoder.plan();
       const step::StageMemory& fixed = encoder.on_gpus.stages[stage % plan.pipeline_parallel].fixed;

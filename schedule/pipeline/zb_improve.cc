@@ -113,8 +113,9 @@ class Improver {
         from = move.from < move.to ? i + 1 : i - 1;
       }
       held.Add(slots[from].kind);
-      if (!Fits(held, problem_.shares.Of(move.stage), problem_.memory_limit[move.stage]))
+      if (!Fits(held, problem_.shares.Of(move.stage), problem_.memory_limit[move.stage])) {
         return false;
+      }
     }
     return true;
   }

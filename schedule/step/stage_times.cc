@@ -73,8 +73,8 @@ double WeightShare(const Stack& stack, const ItemRanges& ranges) {
   double share = 0;
   for (std::size_t v = 0; v + 1 < ranges.size(); ++v) {
     const Bytes activations = ActivationBytes(stack, ranges[v], ranges[v + 1]);
-    const Bytes kept = WeightGradientBytes(stack, ranges[v], ranges[v + 1]);
     if (activations == Bytes(0)) continue;
+    const Bytes kept = WeightGradientBytes(stack, ranges[v], ranges[v + 1]);
     share = std::max(share,
                      static_cast<double>(kept.value()) / static_cast<double>(activations.value()));
   }

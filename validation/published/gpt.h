@@ -66,7 +66,6 @@ inline constexpr char kSoftwareOf2021[] =
     "software of 2021: attention as GEMMs and softmax, bias, GELU, dropout and residual as kernels "
     "of their own; a stage waits for the messages it sends, and the all-reduces of the backward "
     "pass wait for the weight gradients (Megatron-LM overlaps them since late 2021); fp16 "
-    "training, "
-    "gradients kept and reduced in 16 bits";
+    "training, gradients kept and reduced in 16 bits";
 
 }  // namespace optimus::validation

@@ -23,7 +23,7 @@ struct NamedGpu {
 };
 constexpr NamedGpu kGpus[] = {{"A100", "a100-80gb"}, {"H100", "h100-80gb"}};
 
-// More than any machine has; prices count steps in 32 bits.
+// More than any machine has.
 constexpr int kMostGpus = 1 << 20;
 constexpr std::int64_t kLarge = std::int64_t{16} << 20;  // 16 MiB
 

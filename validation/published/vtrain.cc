@@ -42,8 +42,7 @@ DataSet VTrainMultiNode() {
            "sequence parallelism, no distributed optimizer: gradients are all-reduced after the "
            "last backward",
            "data-parallel groups with two or four GPUs in a node reach half of its NICs "
-           "(shared_nics "
-           "of the profile)",
+           "(shared_nics of the profile)",
            "vocabulary 51200 (GPT-2's, padded), tied embeddings, learned positions",
            kSoftwareOf2021},
       .evaluate = &Evaluate};

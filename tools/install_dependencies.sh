@@ -10,6 +10,7 @@ packages=(
   libprotobuf-dev protobuf-compiler         # file formats
   libabsl-dev                               # status, strings
   libcli11-dev nlohmann-json3-dev           # command line, JSON
+  libsimdjson-dev zlib1g-dev                # trace files: JSON, gzip
   libbenchmark-dev                          # optimus_bench
   libdnnl-dev libopenmpi-dev openmpi-bin    # executor on CPUs: oneDNN kernels, MPI
 )

@@ -6,9 +6,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "traces/bubble_intervals.h"
+#include "traces/rank_times.h"
 #include "traces/span_name.h"
 #include "traces/track_writer.h"
 
@@ -24,61 +24,6 @@ std::uint64_t ToNanoseconds(Picoseconds t) {
   return static_cast<std::uint64_t>((t.value() + 500) / 1000);
 }
 
-// The times of all operations of one rank.
-struct RankTimes {
-  std::int32_t rank = 0;
-  const ir::Program* program = nullptr;
-  std::vector<Picoseconds> starts, ends;
-};
-
-// Index of the program that `rank` runs; negative or past the end for a rank that is not there.
-std::int64_t ProgramOf(const ir::Schedule& schedule, std::int32_t rank) {
-  if (rank < 0) return -1;
-  const std::int64_t stage = rank / (std::int64_t{schedule.world.dp} * schedule.world.tp);
-  const std::int32_t lane_width = schedule.world.tp / schedule.lanes;
-  return stage * schedule.lanes + rank % schedule.world.tp / lane_width;
-}
-
-absl::Status CheckSpan(const RankTimes& rank, std::size_t position, const ir::Span& span) {
-  const std::size_t count = rank.program->operations.size();
-  if (position >= count || span.operation != position) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("timeline: rank ", rank.rank, " (stage ", rank.program->stage, ") has a span ",
-                     "of operation ", span.operation, " where one of operation ", position, " of ",
-                     count, " was due; a trace needs each operation once, in order"));
-  }
-  if (span.start < Picoseconds(0) || span.end < span.start) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "timeline: rank ", rank.rank, " operation ", span.operation, ": span from ",
-        span.start.value(), " ps to ", span.end.value(), " ps; expected 0 <= start <= end"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<RankTimes> CollectRank(const ir::Schedule& schedule,
-                                      absl::Span<const ir::Span> spans) {
-  RankTimes times;
-  times.rank = spans.front().rank;
-  const std::int64_t program = ProgramOf(schedule, times.rank);
-  if (program < 0 || program >= std::ssize(schedule.programs)) {
-    return absl::InvalidArgumentError(absl::StrCat("timeline: a span of rank ", times.rank,
-                                                   ", but the schedule has ranks 0 to ",
-                                                   schedule.world.gpus() - 1));
-  }
-  times.program = &schedule.programs[static_cast<std::size_t>(program)];
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    OPTIMUS_RETURN_IF_ERROR(CheckSpan(times, i, spans[i]));
-    times.starts.push_back(spans[i].start);
-    times.ends.push_back(spans[i].end);
-  }
-  if (spans.size() != times.program->operations.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "timeline: rank ", times.rank, " (stage ", times.program->stage, ") has spans of ",
-        spans.size(), " operations, but its program has ", times.program->operations.size()));
-  }
-  return times;
-}
-
 class TraceBuilder {
  public:
   TraceBuilder(const ir::Schedule& schedule, const ir::Timeline& timeline)
@@ -88,13 +33,13 @@ class TraceBuilder {
 
  private:
   void DescribeRoot();
-  absl::Status AddRank(const RankTimes& times, int position);
+  void AddRank(const RankTimes& times, int position);
   std::string ProcessName(const RankTimes& times) const;
   void DescribeProcess(const RankTimes& times, int position);
   // Returns the sequence and track id of a new thread track.
   std::uint32_t DescribeTrack(int position, int order, const std::string& name);
-  absl::Status AddStream(const RankTimes& times, int position,
-                         const std::vector<std::uint32_t>& operations);
+  void AddStream(const RankTimes& times, int position,
+                 const std::vector<std::uint32_t>& operations);
   void AddBubbles(const RankTimes& times, int position);
   void AnnotateOperation(const ir::Operation& op, TrackWriter& track) const;
 
@@ -200,9 +145,9 @@ void AnnotateExactDuration(Picoseconds duration, TrackWriter& track) {
   }
 }
 
-absl::Status TraceBuilder::AddStream(const RankTimes& times, int position,
-                                     const std::vector<std::uint32_t>& operations) {
-  if (operations.empty()) return absl::OkStatus();
+void TraceBuilder::AddStream(const RankTimes& times, int position,
+                             const std::vector<std::uint32_t>& operations) {
+  if (operations.empty()) return;
   const ir::Stream stream = times.program->operations[operations.front()].stream;
   const std::uint32_t id = DescribeTrack(position, TrackOrder(stream), TrackName(stream));
   std::vector<std::string> names;
@@ -212,16 +157,8 @@ absl::Status TraceBuilder::AddStream(const RankTimes& times, int position,
     ++uses[names.back()];
   }
   TrackWriter track(id, id, trace_);
-  Picoseconds previous_end;
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const std::uint32_t op = operations[i];
-    if (times.starts[op] < previous_end) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "timeline: rank ", times.rank, " operation ", op, " (", names[i], ") starts at ",
-          times.starts[op].value(), " ps, before its stream's previous operation ends at ",
-          previous_end.value(), " ps"));
-    }
-    previous_end = times.ends[op];
     track.Begin(ToNanoseconds(times.starts[op]),
                 SpanCategory(schedule_, times.program->operations[op]));
     // A name that comes once is shorter in place than in the index.
@@ -231,7 +168,6 @@ absl::Status TraceBuilder::AddStream(const RankTimes& times, int position,
     track.Commit();
     track.End(ToNanoseconds(times.ends[op]));
   }
-  return absl::OkStatus();
 }
 
 void TraceBuilder::AddBubbles(const RankTimes& times, int position) {
@@ -253,37 +189,22 @@ void TraceBuilder::AddBubbles(const RankTimes& times, int position) {
   }
 }
 
-absl::Status TraceBuilder::AddRank(const RankTimes& times, int position) {
+void TraceBuilder::AddRank(const RankTimes& times, int position) {
   DescribeProcess(times, position);
   std::vector<std::vector<std::uint32_t>> streams(ir::kStreamCount);
   for (std::uint32_t id = 0; id < times.program->operations.size(); ++id) {
     streams[static_cast<std::size_t>(times.program->operations[id].stream)].push_back(id);
   }
-  for (const auto& operations : streams) {
-    OPTIMUS_RETURN_IF_ERROR(AddStream(times, position, operations));
-  }
+  for (const auto& operations : streams) AddStream(times, position, operations);
   AddBubbles(times, position);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> TraceBuilder::Build() {
-  const std::vector<ir::Span>& spans = timeline_.spans;
-  if (spans.empty()) {
-    return absl::FailedPreconditionError(
-        "timeline: it has no spans to draw; run the schedule with span recording on");
-  }
-  trace_.reserve(spans.size() * 110);
+  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<RankTimes> ranks, CollectTimes(schedule_, timeline_));
+  trace_.reserve(timeline_.spans.size() * 110);
   DescribeRoot();
   int position = 0;
-  for (std::size_t first = 0; first < spans.size(); ++position) {
-    std::size_t last = first;
-    while (last < spans.size() && spans[last].rank == spans[first].rank) ++last;
-    OPTIMUS_ASSIGN_OR_RETURN(
-        const RankTimes times,
-        CollectRank(schedule_, absl::MakeConstSpan(spans).subspan(first, last - first)));
-    OPTIMUS_RETURN_IF_ERROR(AddRank(times, position));
-    first = last;
-  }
+  for (const RankTimes& times : ranks) AddRank(times, position++);
   return std::move(trace_);
 }
 

@@ -96,9 +96,16 @@ void TrackWriter::AnnotateText(absl::string_view key, absl::string_view text) {
 
 void TrackWriter::Commit() { AppendPacket(packet_, trace_); }
 
-void TrackWriter::End(std::uint64_t ns) {
+void TrackWriter::StartFlow(std::uint64_t id) { packet_.mutable_track_event()->add_flow_ids(id); }
+
+void TrackWriter::EndFlow(std::uint64_t id) {
+  packet_.mutable_track_event()->add_terminating_flow_ids(id);
+}
+
+void TrackWriter::End(std::uint64_t ns, absl::Span<const std::uint64_t> flows) {
   StartPacket(ns, perfetto::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE);
   packet_.mutable_track_event()->set_type(perfetto::TrackEvent::TYPE_SLICE_END);
+  for (const std::uint64_t id : flows) EndFlow(id);
   AppendPacket(packet_, trace_);
 }
 

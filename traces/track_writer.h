@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "traces/perfetto_subset.pb.h"
 
 namespace optimus::traces {
@@ -19,14 +20,19 @@ class TrackWriter {
   // `sequence` is unique in the trace and not 0. `trace` outlives the writer.
   TrackWriter(std::uint32_t sequence, std::uint64_t track, std::string& trace);
 
-  // One slice: Begin, any annotations, Commit, End. Slices of a track follow one another in time.
+  // One slice: Begin, any annotations and flows, Commit, End. Slices of a track follow one another
+  // in time, or lie within one another: then the inner one is ended first.
   void Begin(std::uint64_t ns, absl::string_view category);
   void Name(absl::string_view name, bool intern);
   void Annotate(absl::string_view key, std::uint64_t value);
   void Annotate(absl::string_view key, double value);
   void AnnotateText(absl::string_view key, absl::string_view text);
+  // An arrow starts, or ends, here. Ids are those of the whole trace.
+  void StartFlow(std::uint64_t id);
+  void EndFlow(std::uint64_t id);
   void Commit();
-  void End(std::uint64_t ns);
+  // `flows`: arrows that end where the slice does.
+  void End(std::uint64_t ns, absl::Span<const std::uint64_t> flows = {});
 
  private:
   // Text to interning id, from 1.

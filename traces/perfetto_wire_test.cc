@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "traces/from_timeline.h"
 #include "traces/perfetto.h"
+#include "traces/perfetto_recording.h"
 #include "traces/test_schedule.h"
 
 namespace optimus::traces {
@@ -16,7 +19,7 @@ namespace {
 
 // What google/perfetto's protos/perfetto/trace/**.proto say at commit ec5d16b14b74: message ->
 // field number -> name and type, as far as a trace of ours may use them.
-enum class Type { kVarint, kDouble, kText, kMessage };
+enum class Type { kVarint, kFixed64, kDouble, kText, kMessage };
 struct Field {
   std::string name;
   Type type = Type::kVarint;
@@ -70,7 +73,9 @@ const std::map<std::string, Definition>& Published() {
         {4, {"debug_annotations", Type::kMessage, "DebugAnnotation"}},
         {9, {"type", Type::kVarint, ""}},
         {10, {"name_iid", Type::kVarint, ""}},
-        {23, {"name", Type::kText, ""}}}},
+        {23, {"name", Type::kText, ""}},
+        {47, {"flow_ids", Type::kFixed64, ""}},
+        {48, {"terminating_flow_ids", Type::kFixed64, ""}}}},
       {"DebugAnnotation",
        {{1, {"name_iid", Type::kVarint, ""}},
         {3, {"uint_value", Type::kVarint, ""}},
@@ -96,6 +101,16 @@ class Walker {
           ASSERT_EQ(tag & 7, 0U) << name;
           last[name] = Varint(bytes, at);
           values[name].insert(last[name]);
+          break;
+        case Type::kFixed64:
+          ASSERT_EQ(tag & 7, 1U) << name;
+          ASSERT_LE(at + 8, bytes.size()) << name << " is cut off";
+          last[name] = 0;
+          for (int i = 7; i >= 0; --i) {
+            last[name] = last[name] << 8 | static_cast<std::uint8_t>(bytes[at + i]);
+          }
+          values[name].insert(last[name]);
+          at += 8;
           break;
         case Type::kDouble:
           ASSERT_EQ(tag & 7, 1U) << name;
@@ -165,6 +180,33 @@ TEST(PerfettoWireTest, BytesFollowThePublishedDefinitions) {
   EXPECT_EQ(flags.count(1), static_cast<std::size_t>(walker.count["TrackDescriptor.thread"]));
   EXPECT_EQ(flags.count(2), types.size());
   EXPECT_EQ(walker.values["TrackEventDefaults.track_uuid"].count(0), 0U);
+}
+
+// The same of a Recording: tracks of lanes, and arrows, each with a start and an end.
+TEST(PerfettoWireTest, RecordingsFollowThePublishedDefinitions) {
+  const TestSchedule test(11);
+  const auto recording = ToRecording(test.schedule(), test.timeline());
+  ASSERT_TRUE(recording.ok()) << recording.status();
+  const auto trace = ToPerfetto(*recording);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  Walker walker;
+  walker.Walk("Trace", *trace);
+  ASSERT_FALSE(HasFatalFailure());
+
+  const auto& types = walker.values["TrackEvent.type"];
+  std::size_t operations = 0;
+  for (const RecordedRank& rank : recording->ranks) operations += rank.ops.size();
+  EXPECT_EQ(types.count(1), operations);
+  EXPECT_EQ(types.count(2), operations);
+  EXPECT_EQ(types.size(), 2 * operations);
+  EXPECT_EQ(walker.texts["ProcessDescriptor.process_name=rank 4 (for 4 ranks)"], 1);
+  EXPECT_EQ(walker.texts["ThreadDescriptor.thread_name=compute"], 2);
+  EXPECT_EQ(walker.texts["EventCategory.name=send"], 2);
+  const auto& flows = walker.values["TrackEvent.flow_ids"];
+  EXPECT_GT(flows.size(), 0U);
+  EXPECT_EQ(flows, walker.values["TrackEvent.terminating_flow_ids"]);
+  EXPECT_EQ(std::set<std::uint64_t>(flows.begin(), flows.end()).size(), flows.size());
+  EXPECT_EQ(flows.count(0), 0U);
 }
 
 TEST(PerfettoWireTest, StaysSmall) {

@@ -32,6 +32,7 @@ struct SuffixRange {
 constexpr SuffixRange kRanges[] = {
     {"gpus_per_node", 1, 1024},
     {"gpus_per_nic", 1, 1024},
+    {"cluster_gpus", 1, 1e7},
     {"multiprocessors", 1, 1e4},
     {"_rows", 1, 1e4},
     {"_columns", 1, 1e4},
@@ -58,6 +59,7 @@ absl::Status CheckRange(const std::string& path, const std::string& field, doubl
                                   value > 0 ? " (is the unit the one in its name?)" : ""));
   }
   const bool whole = field == "gpus_per_node" || field == "gpus_per_nic" ||
+                     field == "cluster_gpus" ||
                      field == "streaming_multiprocessors" || absl::EndsWith(field, "_rows") ||
                      absl::EndsWith(field, "_columns") || field == "most_splits";
   if (whole && value != std::floor(value)) {
@@ -86,7 +88,7 @@ absl::Status CheckNumber(const std::string& path, const std::string& field, cons
 
 // Parts of a profile that may be missing, because there is a plain meaning to that.
 bool IsOptional(const FieldDescriptor* field) {
-  return field->message_type() == Nvls::descriptor() ||
+  return field->name() == "cluster_gpus" || field->message_type() == Nvls::descriptor() ||
          field->message_type() == Protocols::descriptor() ||
          field->message_type() == GemmTiles::descriptor() ||
          field->message_type() == SharedNics::descriptor() ||

@@ -12,8 +12,8 @@ class Sweep {
   Sweep(const ReplayGraph& graph, const OpClasses& classes, const Run& run)
       : graph_(graph), classes_(classes), run_(run), states_(classes.names.size() + 2) {}
 
-  RankTimes Of(std::size_t rank) {
-    RankTimes times;
+  TimeAccount Of(std::size_t rank) {
+    TimeAccount times;
     times.rank = graph_.recording.ranks[rank].rank;
     times.stands_for = graph_.recording.ranks[rank].stands_for;
     times.exposed.resize(classes_.names.size());
@@ -48,7 +48,7 @@ class Sweep {
     changes_.push_back({to, state, -1});
   }
 
-  void AddTask(TaskId task, RankTimes& times) {
+  void AddTask(TaskId task, TimeAccount& times) {
     const std::int32_t cls = classes_.of_task[task];
     const TaskRun& run = run_.tasks[task];
     switch (classes_.kinds[static_cast<std::size_t>(cls)]) {
@@ -66,7 +66,7 @@ class Sweep {
     times.total[static_cast<std::size_t>(cls)] += run.end - run.start;
   }
 
-  void AddCommunication(TaskId task, std::int32_t cls, RankTimes& times) {
+  void AddCommunication(TaskId task, std::int32_t cls, TimeAccount& times) {
     const TaskRun& run = run_.tasks[task];
     const bool posted = graph_.recording.messages == MessageRule::kEager &&
                         graph_.communication(task)->kind == CommunicationKind::kReceive;
@@ -76,7 +76,7 @@ class Sweep {
     times.total[static_cast<std::size_t>(cls)] += run.end - run.moving;
   }
 
-  void Attribute(RankTimes& times) {
+  void Attribute(TimeAccount& times) {
     std::fill(states_.begin(), states_.end(), 0);
     Picoseconds at;
     for (const Change& change : changes_) {
@@ -87,7 +87,7 @@ class Sweep {
     Add(times, run_.step - at);
   }
 
-  void Add(RankTimes& times, Picoseconds length) {
+  void Add(TimeAccount& times, Picoseconds length) {
     const auto first = std::find_if(states_.begin(), states_.end(),
                                     [](std::int32_t active) { return active > 0; });
     const auto state = static_cast<std::int32_t>(first - states_.begin());
@@ -113,10 +113,10 @@ class Sweep {
 
 }  // namespace
 
-std::vector<RankTimes> AccountOf(const ReplayGraph& graph, const OpClasses& classes,
-                                 const Run& run) {
+std::vector<TimeAccount> AccountOf(const ReplayGraph& graph, const OpClasses& classes,
+                                   const Run& run) {
   Sweep sweep(graph, classes, run);
-  std::vector<RankTimes> ranks;
+  std::vector<TimeAccount> ranks;
   ranks.reserve(graph.recording.ranks.size());
   for (std::size_t rank = 0; rank < graph.recording.ranks.size(); ++rank) {
     ranks.push_back(sweep.Of(rank));
@@ -143,26 +143,26 @@ class Mean {
 };
 
 template <class Get>
-Picoseconds MeanBy(const std::vector<RankTimes>& ranks, Get get) {
+Picoseconds MeanBy(const std::vector<TimeAccount>& ranks, Get get) {
   Mean mean;
-  for (const RankTimes& rank : ranks) mean.Add(get(rank), rank.stands_for);
+  for (const TimeAccount& rank : ranks) mean.Add(get(rank), rank.stands_for);
   return mean.value();
 }
 
 }  // namespace
 
-RankTimes MeanOf(const std::vector<RankTimes>& ranks) {
-  RankTimes mean;
+TimeAccount MeanOf(const std::vector<TimeAccount>& ranks) {
+  TimeAccount mean;
   mean.stands_for = 0;
-  for (const RankTimes& rank : ranks) mean.stands_for += rank.stands_for;
-  mean.compute = MeanBy(ranks, [](const RankTimes& r) { return r.compute; });
-  mean.copy = MeanBy(ranks, [](const RankTimes& r) { return r.copy; });
-  mean.waiting = MeanBy(ranks, [](const RankTimes& r) { return r.waiting; });
-  mean.idle = MeanBy(ranks, [](const RankTimes& r) { return r.idle; });
+  for (const TimeAccount& rank : ranks) mean.stands_for += rank.stands_for;
+  mean.compute = MeanBy(ranks, [](const TimeAccount& r) { return r.compute; });
+  mean.copy = MeanBy(ranks, [](const TimeAccount& r) { return r.copy; });
+  mean.waiting = MeanBy(ranks, [](const TimeAccount& r) { return r.waiting; });
+  mean.idle = MeanBy(ranks, [](const TimeAccount& r) { return r.idle; });
   const std::size_t classes = ranks.empty() ? 0 : ranks.front().total.size();
   for (std::size_t i = 0; i < classes; ++i) {
-    mean.exposed.push_back(MeanBy(ranks, [i](const RankTimes& r) { return r.exposed[i]; }));
-    mean.total.push_back(MeanBy(ranks, [i](const RankTimes& r) { return r.total[i]; }));
+    mean.exposed.push_back(MeanBy(ranks, [i](const TimeAccount& r) { return r.exposed[i]; }));
+    mean.total.push_back(MeanBy(ranks, [i](const TimeAccount& r) { return r.total[i]; }));
   }
   return mean;
 }

@@ -13,7 +13,7 @@ namespace optimus::traces {
 // Every instant of the step counts once, for the first of these that is going on: compute; a
 // communication that moves data (of several the class that comes first); waiting inside one, or for
 // a message; a copy; nothing.
-struct RankTimes {
+struct TimeAccount {
   std::int32_t rank = 0;
   std::int32_t stands_for = 1;
   Picoseconds compute;
@@ -26,11 +26,11 @@ struct RankTimes {
   std::vector<Picoseconds> total;
 };
 
-std::vector<RankTimes> AccountOf(const ReplayGraph& graph, const OpClasses& classes,
-                                 const Run& run);
+std::vector<TimeAccount> AccountOf(const ReplayGraph& graph, const OpClasses& classes,
+                                   const Run& run);
 
 // The mean over all ranks, each counted as often as GPUs behave like it; rounded down to a
 // picosecond. `rank` and `stands_for` are 0 and the number of GPUs.
-RankTimes MeanOf(const std::vector<RankTimes>& ranks);
+TimeAccount MeanOf(const std::vector<TimeAccount>& ranks);
 
 }  // namespace optimus::traces

@@ -22,8 +22,8 @@ const std::string& GroupRole(const ReplayGraph& graph, const Communication& comm
 std::string CommunicationClass(const ReplayGraph& graph, const Communication& communication) {
   if (communication.kind == CommunicationKind::kUnknown) return "unknown communication";
   // Both sides of a message that waits for its receive are one transfer.
-  const bool both = IsPointToPoint(communication.kind) &&
-                    graph.recording.messages == MessageRule::kRendezvous;
+  const bool both =
+      IsPointToPoint(communication.kind) && graph.recording.messages == MessageRule::kRendezvous;
   const char* kind = ToString(both ? CommunicationKind::kSendReceive : communication.kind);
   const std::string& role = GroupRole(graph, communication);
   return role.empty() ? kind : absl::StrCat(role, " ", kind);

@@ -58,7 +58,7 @@ TEST_P(RandomSteps, AccountsAddUpToTheStep) {
     const ReplayGraph graph = Rebuilt(Make(seed));
     const OpClasses classes = ClassesOf(graph);
     const traces::Run run = Replay(graph, RecordedDurations(graph));
-    for (const RankTimes& rank : AccountOf(graph, classes, run)) {
+    for (const TimeAccount& rank : AccountOf(graph, classes, run)) {
       Picoseconds sum = rank.compute + rank.copy + rank.waiting + rank.idle;
       for (const Picoseconds exposed : rank.exposed) sum += exposed;
       EXPECT_EQ(sum, run.step);
@@ -72,7 +72,7 @@ TEST_P(RandomSteps, AccountsAsCountedOneByOne) {
     const ReplayGraph graph = Rebuilt(Make(seed));
     const OpClasses classes = ClassesOf(graph);
     const traces::Run run = Replay(graph, RecordedDurations(graph));
-    const RankTimes rank = AccountOf(graph, classes, run).front();
+    const TimeAccount rank = AccountOf(graph, classes, run).front();
     const bool eager = graph.recording.messages == MessageRule::kEager;
     std::int64_t compute = 0, idle = 0, waiting = 0;
     for (Picoseconds t; t < run.step; t += Picoseconds(1)) {

@@ -1,0 +1,166 @@
+#include "tools/replay_command.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tools/exit_codes.h"
+#include "tools/explain_json.h"
+#include "tools/explain_report.h"
+#include "tools/explain_text.h"
+#include "tools/out_of_memory.h"
+#include "tools/outputs.h"
+#include "tools/replay_json.h"
+#include "tools/replay_report.h"
+#include "tools/replay_text.h"
+#include "tools/shared_flags.h"
+#include "tools/trace_output.h"
+#include "traces/replay/record_run.h"
+
+namespace optimus::tools {
+namespace {
+
+void AddRankFlag(CLI::App& command, std::int32_t& rank, const char* meaning) {
+  command.add_option("--rank", rank, meaning)->check(CLI::Range(0, 2'147'483'646))->type_name("R");
+}
+
+// The trace, rebuilt, and what is needed to run it again.
+struct Loaded {
+  traces::ReplayGraph graph;
+  std::vector<std::string> files;
+  std::optional<std::int64_t> step;
+};
+
+// The profiler's step that was read: the one that the first rank's window is.
+std::optional<std::int64_t> StepOf(const traces::Recording& recording) {
+  const traces::RecordedRank& first = recording.ranks.front();
+  for (const traces::StepMark& mark : recording.steps) {
+    if (mark.rank == first.rank && mark.start == first.step_start && mark.end == first.step_end) {
+      return mark.number;
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<traces::Recording> Load(const TraceInputs& inputs) {
+  return CatchOutOfMemory(inputs.paths.front(), "reading", [&] { return LoadTrace(inputs); });
+}
+
+absl::StatusOr<Loaded> Rebuilt(const TraceInputs& inputs, traces::Recording recording) {
+  Loaded loaded;
+  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<TraceFile> files, FindTraceFiles(inputs));
+  loaded.files.reserve(files.size());
+  for (const TraceFile& file : files) loaded.files.push_back(file.path);
+  if (!recording.ranks.empty()) loaded.step = StepOf(recording);
+  absl::StatusOr<traces::ReplayGraph> graph =
+      CatchOutOfMemory(inputs.paths.front(), "rebuilding",
+                       [&] { return Rebuild(std::move(recording), {inputs.fold}); });
+  if (!graph.ok()) {
+    return absl::Status(graph.status().code(),
+                        absl::StrCat(inputs.paths.front(), ": ", graph.status().message()));
+  }
+  loaded.graph = *std::move(graph);
+  return loaded;
+}
+
+// What was written: the what-if, or without changes the replay.
+absl::Status WriteRun(const ReplayReport& report, const std::optional<TraceOutput>& output,
+                      const std::vector<NamedFile>& read) {
+  if (!output.has_value()) return absl::OkStatus();
+  const traces::Recording recording =
+      RecordRun(report.graph, report.what_if ? report.what_if->run : report.replayed.run);
+  OPTIMUS_RETURN_IF_ERROR(CheckOutput(recording, *output, read));
+  return WriteTrace(recording, *output);
+}
+
+}  // namespace
+
+CLI::App* AddReplayCommand(CLI::App& app, ReplayFlags& flags) {
+  CLI::App* command = app.add_subcommand(
+      "replay",
+      "Run a recorded step again: its time beside the recorded one, where the time goes, and what "
+      "would be if a link, a GPU or the kernels were faster or slower. Recorded times hold where "
+      "nothing changes.");
+  AddTraceInputFiles(*command, flags.inputs);
+  AddWhatIfFlags(*command, flags.what_if);
+  AddRankFlag(*command, flags.rank, "Whose times are printed, instead of the mean over GPUs");
+  AddTraceInputFlags(*command, flags.inputs);
+  command->add_flag("--json", flags.json, "Print the same figures as JSON");
+  command
+      ->add_option("--trace", flags.trace,
+                   "Write the what-if (without changes the replay) as a trace; the name says the "
+                   "format, as in optimus trace convert")
+      ->check(NotEmpty)
+      ->type_name("OUT");
+  return command;
+}
+
+absl::StatusOr<int> RunReplay(const ReplayFlags& flags) {
+  std::optional<TraceOutput> output;
+  std::vector<NamedFile> read;
+  if (!flags.trace.empty()) {
+    OPTIMUS_ASSIGN_OR_RETURN(output, OutputOf(flags.trace, ""));
+    OPTIMUS_ASSIGN_OR_RETURN(read, TraceInputFiles(flags.inputs));
+    OPTIMUS_RETURN_IF_ERROR(CheckOutput({}, *output, read));
+  }
+  Progress progress;
+  progress.Show(absl::StrCat("reading ", flags.inputs.paths.front()));
+  OPTIMUS_ASSIGN_OR_RETURN(traces::Recording recording, Load(flags.inputs));
+  OPTIMUS_ASSIGN_OR_RETURN(const ParsedWhatIf what_if, ParseWhatIf(flags.what_if, recording));
+  progress.Show(absl::StrCat("replaying ", flags.inputs.paths.front()));
+  OPTIMUS_ASSIGN_OR_RETURN(Loaded loaded, Rebuilt(flags.inputs, std::move(recording)));
+  OPTIMUS_ASSIGN_OR_RETURN(ReplayReport report,
+                           MakeReplayReport(std::move(loaded.graph), what_if, flags.rank));
+  report.files = std::move(loaded.files);
+  report.step = loaded.step;
+  OPTIMUS_RETURN_IF_ERROR(WriteRun(report, output, read));
+  progress.Clear();
+  OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags.json ? ReplayJson(report) : ReplayText(report)));
+  if (output.has_value()) {
+    progress.Say(absl::StrCat("wrote ", DescribeOutput(report.graph.recording, *output)));
+  }
+  return kExitSuccess;
+}
+
+CLI::App* AddExplainCommand(CLI::App& app, ExplainFlags& flags) {
+  CLI::App* command = app.add_subcommand(
+      "explain",
+      "Say why a step takes as long as it does: the critical path through it, the longest gaps of "
+      "the GPUs with their causes, and how much shorter it would be if one class of operation took "
+      "no time. Of simulated, measured and recorded steps alike.");
+  AddTraceInputFiles(*command, flags.inputs);
+  AddRankFlag(*command, flags.rank, "Gaps of this rank alone");
+  command->add_option("--top", flags.top, "How many gaps, and stretches of the critical path")
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N")
+      ->capture_default_str();
+  AddProfileFlag(*command, flags.profile, "a trace without times needs it");
+  AddTraceInputFlags(*command, flags.inputs);
+  command->add_flag("--json", flags.json, "Print the same figures as JSON");
+  return command;
+}
+
+absl::StatusOr<int> RunExplain(const ExplainFlags& flags) {
+  Progress progress;
+  progress.Show(absl::StrCat("reading ", flags.inputs.paths.front()));
+  OPTIMUS_ASSIGN_OR_RETURN(traces::Recording recording, Load(flags.inputs));
+  WhatIfFlags prices;
+  prices.profile = flags.profile;
+  OPTIMUS_ASSIGN_OR_RETURN(const ParsedWhatIf parsed, ParseWhatIf(prices, recording));
+  progress.Show(absl::StrCat("explaining ", flags.inputs.paths.front()));
+  OPTIMUS_ASSIGN_OR_RETURN(Loaded loaded, Rebuilt(flags.inputs, std::move(recording)));
+  const auto top = static_cast<std::size_t>(flags.top);
+  OPTIMUS_ASSIGN_OR_RETURN(ExplainReport report,
+                           MakeExplainReport(std::move(loaded.graph), parsed, flags.rank, top));
+  report.files = std::move(loaded.files);
+  report.step = loaded.step;
+  progress.Clear();
+  OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags.json ? ExplainJson(report) : ExplainText(report, top)));
+  return kExitSuccess;
+}
+
+}  // namespace optimus::tools

@@ -1,0 +1,73 @@
+#include "tools/replay_report.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tools/report.h"
+
+namespace optimus::tools {
+namespace {
+
+ReplayColumn ColumnOf(const ReplayReport& report, std::int32_t rank_index, traces::Run run) {
+  ReplayColumn column;
+  const auto ranks = AccountOf(report.graph, report.classes, run);
+  column.times = rank_index < 0 ? MeanOf(ranks) : ranks[static_cast<std::size_t>(rank_index)];
+  column.run = std::move(run);
+  return column;
+}
+
+}  // namespace
+
+absl::StatusOr<traces::Durations> BaseDurations(const traces::ReplayGraph& graph,
+                                                const CostModel* costs) {
+  if (graph.timed) return RecordedDurations(graph);
+  if (costs != nullptr) return PriceUntimed(graph, *costs);
+  return absl::InvalidArgumentError(
+      "the trace has no times; hint: give a hardware profile to price its operations (--profile)");
+}
+
+absl::StatusOr<std::int32_t> RankIndex(const traces::Recording& recording, std::int32_t rank) {
+  if (rank < 0) return -1;
+  for (std::size_t i = 0; i < recording.ranks.size(); ++i) {
+    if (recording.ranks[i].rank == rank) return static_cast<std::int32_t>(i);
+  }
+  std::string known;
+  constexpr std::size_t kShown = 8;
+  for (std::size_t i = 0; i < recording.ranks.size() && i < kShown; ++i) {
+    absl::StrAppend(&known, i == 0 ? "" : ", ", recording.ranks[i].rank);
+  }
+  if (recording.ranks.size() > kShown) absl::StrAppend(&known, ", ...");
+  return absl::InvalidArgumentError(
+      absl::StrCat("--rank=", rank, ": was not recorded; the trace has rank ", known));
+}
+
+absl::StatusOr<ReplayReport> MakeReplayReport(traces::ReplayGraph graph,
+                                              const ParsedWhatIf& what_if, std::int32_t rank) {
+  ReplayReport report;
+  report.version = OPTIMUS_VERSION;
+  report.rank = rank;
+  report.graph = std::move(graph);
+  report.classes = ClassesOf(report.graph);
+  if (what_if.profile.has_value()) {
+    report.profile = what_if.profile->name();
+    report.profile_hash = ProfileHash(*what_if.profile);
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(const std::int32_t index, RankIndex(report.graph.recording, rank));
+  if (report.graph.timed) report.recorded = ColumnOf(report, index, RecordedRun(report.graph));
+  OPTIMUS_ASSIGN_OR_RETURN(const traces::Durations base,
+                           BaseDurations(report.graph, what_if.before.get()));
+  report.replayed = ColumnOf(report, index, Replay(report.graph, base));
+  report.changes = what_if.texts;
+  if (report.changes.empty()) return report;
+  OPTIMUS_ASSIGN_OR_RETURN(traces::Durations changed,
+                           BaseDurations(report.graph, what_if.after.get()));
+  OPTIMUS_ASSIGN_OR_RETURN(
+      traces::WhatIfDurations durations,
+      Apply(report.graph, report.classes, what_if.what_if, std::move(changed)));
+  report.kept = std::move(durations.kept);
+  report.what_if = ColumnOf(report, index, Replay(report.graph, durations.durations));
+  return report;
+}
+
+}  // namespace optimus::tools

@@ -24,7 +24,9 @@ absl::Status CheckTraceName(const std::string& path) {
   if (!absl::EndsWith(path, ".json") && !absl::EndsWith(path, ".json.gz")) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--trace=", path, ": a trace is Perfetto's binary format, not JSON; give it a ",
-                   "name that ends in .pftrace"));
+                   "name that ends in .pftrace. For JSON write the schedule and the timeline ",
+                   "(--schedule=S.schedule.pb --timeline=S.timeline.pb), then: optimus trace ",
+                   "convert S.timeline.pb S.json"));
 }
 
 absl::Status CheckTimelineName(const std::string& path) {

@@ -1,0 +1,36 @@
+#pragma once
+// Which files a trace is written to, and writing all of them or none.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/outputs.h"
+#include "traces/recording/recording.h"
+
+namespace optimus::tools {
+
+enum class TraceFormat : std::uint8_t { kPerfetto, kChrome, kChakra, kCsv };
+inline constexpr char kTraceFormats[] = "perfetto|chrome|chakra|csv";
+
+struct TraceOutput {
+  TraceFormat kind = TraceFormat::kPerfetto;
+  std::string path;  // kChakra: the prefix of its files
+};
+
+// By `to` (of kTraceFormats) or, where it is empty, by the end of `path`.
+absl::StatusOr<TraceOutput> OutputOf(const std::string& path, const std::string& to);
+
+// Refuses, before anything is written, files that cannot be written, and those that are one of
+// `inputs`.
+absl::Status CheckOutput(const traces::Recording& recording, const TraceOutput& output,
+                         const std::vector<NamedFile>& inputs);
+
+// "a.pftrace", "a.0.et to a.7.et, a.groups.json".
+std::string DescribeOutput(const traces::Recording& recording, const TraceOutput& output);
+
+// Errors of the writers, and where a file cannot be written. After an error no file has changed.
+absl::Status WriteTrace(const traces::Recording& recording, const TraceOutput& output);
+
+}  // namespace optimus::tools

@@ -1,0 +1,12 @@
+#pragma once
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "traces/kineto/byte_source.h"
+
+namespace optimus::traces {
+
+// The content of gzip members, one after another. DATA_LOSS where they are damaged or cut off.
+absl::StatusOr<std::unique_ptr<ByteSource>> MakeGzipSource(std::unique_ptr<ByteSource> packed);
+
+}  // namespace optimus::traces

@@ -54,6 +54,17 @@ absl::Status CheckMeasuredNodes(const step::Experiment& experiment,
       "hand"));
 }
 
+// A cluster of fewer GPUs than the plan wants.
+absl::Status CheckClusterSize(const Input& input) {
+  if (!input.profile.has_value() || !input.profile->has_cluster_gpus()) return absl::OkStatus();
+  // Sizes of a plan are checked later: their product may be anything here.
+  const double gpus = static_cast<double>(input.world.dp) * input.world.pp * input.world.tp;
+  if (gpus <= input.profile->cluster_gpus().value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the plan is for ", gpus, " GPUs, but profile ", input.profile->name(),
+      " is of a cluster of ", input.profile->cluster_gpus().value(), " (cluster_gpus)"));
+}
+
 absl::Status LoadSchedule(const std::string& profile, Input& input) {
   OPTIMUS_ASSIGN_OR_RETURN(input.schedule, ir::ReadSchedule(input.path));
   OPTIMUS_RETURN_IF_ERROR(ir::Validate(input.schedule));
@@ -63,7 +74,7 @@ absl::Status LoadSchedule(const std::string& profile, Input& input) {
   input.name = input.schedule.name.empty() ? Stem(input.path) : input.schedule.name;
   input.schedule.name = input.name;
   input.world = input.schedule.world;
-  return absl::OkStatus();
+  return CheckClusterSize(input);
 }
 
 absl::Status LoadExperiment(const std::string& profile,
@@ -76,7 +87,7 @@ absl::Status LoadExperiment(const std::string& profile,
   input.experiment.set_name(input.name);
   const step::Plan& plan = input.experiment.plan();
   input.world = {plan.data_parallel(), plan.pipeline_parallel(), plan.tensor_parallel()};
-  return absl::OkStatus();
+  return CheckClusterSize(input);
 }
 
 OptimusReport DescribePlan(const PlanningOptions& options, const step::Step& step,

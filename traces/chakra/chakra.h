@@ -39,7 +39,7 @@ struct ChakraOptions {
   // Ranks of the job, for the size of the group of all ranks; 0: not known (ReadChakraAll: as many
   // as there are files, if those are of ranks 0, 1, 2, ...).
   std::int32_t world = 0;
-  std::string groups_path;  // communicator groups (JSON); empty: none
+  std::string groups_path = {};  // communicator groups (JSON); empty: none
   bool control_dependencies = true;
 };
 

@@ -120,8 +120,10 @@ absl::Status ReadAttribute(const AttributeProto& attribute, OwnOp& op) {
     }
     whole->second.set(op, value);
   } else if (attribute.name() == "optimus_flops") {
-    if (!attribute.has_double_val()) return AttributeError(attribute, "no number");
     op.work.flops = attribute.double_val();
+    if (!(op.work.flops >= 0) || op.work.flops > std::numeric_limits<double>::max()) {
+      return AttributeError(attribute, "no number from 0 on");
+    }
   } else if (attribute.name() == "optimus_kind") {
     op.kind = attribute.string_val();
   } else if (attribute.name() == "optimus_communication") {

@@ -39,7 +39,8 @@ class Twin {
  public:
   explicit Twin(const Recording& recording) : recording_(recording) {
     for (std::size_t r = 0; r < recording.ranks.size(); ++r) Index(r);
-    while (Round()) continue;
+    while (Round()) {
+    }
   }
   const std::vector<Times>& of(std::size_t rank) const { return times_[rank]; }
   Picoseconds step() const {

@@ -178,6 +178,7 @@ std::string RemarkText(const traces::Remark& remark) {
 
 void AppendRemarks(const TraceInfo& info, std::string& out) {
   std::vector<std::string> lines;
+  lines.reserve(Shown(info.remarks).size());
   for (const traces::Remark& remark : Shown(info.remarks)) lines.push_back(RemarkText(remark));
   AppendBullets("What the trace does not say", lines, out);
   absl::StrAppend(&out, MoreText(info.remarks.size()));

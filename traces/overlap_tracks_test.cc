@@ -82,6 +82,7 @@ TEST(OverlapTracksTest, EveryTrackCanBeDrawn) {
 // n log n also where every operation overlaps every other one.
 TEST(OverlapTracksTest, ManyThatOverlap) {
   std::vector<std::pair<int, int>> times;
+  times.reserve(100'000);
   for (int i = 0; i < 100'000; ++i) times.emplace_back(i, 200'000 + i);
   EXPECT_EQ(Deal(Rank(times), true).size(), 100'000U);
 }

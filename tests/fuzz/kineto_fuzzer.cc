@@ -31,6 +31,7 @@ void CheckRoundTrip(const Recording& recording, const KinetoOptions& options) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   KinetoOptions wide, narrow;
+  wide.limits.window = 16384;
   narrow.limits.window = 256;
   const auto one = ReadKinetoText(text, "fuzz", wide);
   const auto two = ReadKinetoText(text, "fuzz", narrow);

@@ -13,8 +13,6 @@
 namespace optimus::traces {
 namespace {
 
-constexpr std::int64_t kPsPerNs = 1000;
-
 class RankBuilder {
  public:
   RankBuilder(const RankFacts& facts, StepEvents events, Recording& recording,

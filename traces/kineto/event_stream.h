@@ -17,7 +17,7 @@
 namespace optimus::traces {
 
 // Bytes that may be read (not: used) behind a batch and a header value.
-inline constexpr std::size_t kBatchPadding = 64;
+inline constexpr std::size_t kBatchPadding = 128;
 
 class EventVisitor {
  public:

@@ -18,7 +18,7 @@ namespace optimus::traces {
 // Bounds of the reader. The defaults are for files of people; tests use smaller ones.
 struct KinetoLimits {
   std::size_t window = std::size_t{1} << 20;      // bytes in memory at a time
-  std::size_t longest = std::size_t{64} << 20;    // bytes of one event or header value
+  std::size_t longest = std::size_t{32} << 20;    // bytes of one event or header value
   std::int64_t most_ops = std::int64_t{1} << 26;  // operations kept of a step
 };
 

@@ -20,6 +20,10 @@ constexpr std::int64_t kStubFraction = 20;
 }  // namespace
 
 absl::Status StepFinder::Batch(absl::string_view json, std::int64_t offset) {
+  static_assert(kBatchPadding > simdjson::SIMDJSON_PADDING);
+  const simdjson::error_code error =
+      validator_.parse(json.data(), json.size(), /*realloc_if_needed=*/false).error();
+  if (error != simdjson::SUCCESS) return JsonError(json, offset, error);
   if (json.find(kStepName) == absl::string_view::npos) return absl::OkStatus();
   return parser_.Parse(
       json, offset, [](EventClass event_class) { return event_class == EventClass::kAnnotation; },

@@ -21,6 +21,7 @@ struct FileStep {
   FileTime start, end;
 };
 
+// It is also here that every event has to be JSON: the second pass skips what is of no use to it.
 class StepFinder final : public EventVisitor {
  public:
   bool WantsHeader(absl::string_view key) override { return IsHeaderKey(key); }
@@ -36,6 +37,7 @@ class StepFinder final : public EventVisitor {
  private:
   absl::Status Take(const KinetoEvent& event);
   EventParser parser_;
+  simdjson::dom::parser validator_;
   TraceHeader header_;
   std::vector<FileStep> steps_;
 };

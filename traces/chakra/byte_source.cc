@@ -15,8 +15,10 @@
 
 namespace optimus::traces::chakra {
 namespace {
+// The window begins small (most files are) and grows up to what makes reading fast.
+constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
 constexpr std::size_t kPiece = std::size_t{256} << 10;
-}
+}  // namespace
 
 ByteSource::ByteSource(absl::string_view bytes, std::string name)
     : name_(std::move(name)), rest_(bytes) {}
@@ -73,7 +75,7 @@ absl::StatusOr<std::size_t> ByteSource::ReadRaw(absl::Span<char> room) {
 // At least two raw bytes in the input, where there are so many: enough for gzip's mark.
 absl::Status ByteSource::RefillInput() {
   if (input_end_ - input_first_ >= 2) return absl::OkStatus();
-  if (input_.empty()) input_.resize(kPiece);
+  if (input_.empty()) input_.resize(kFirstPiece);
   std::copy(input_.begin() + static_cast<std::ptrdiff_t>(input_first_),
             input_.begin() + static_cast<std::ptrdiff_t>(input_end_), input_.begin());
   input_end_ -= input_first_;
@@ -153,7 +155,9 @@ absl::Status ByteSource::Fill(std::size_t wanted) {
     first_ = 0;
   }
   while (end_ < wanted && !ended_) {
-    if (content_.size() - end_ < kPiece) content_.resize(std::max(2 * content_.size(), 2 * kPiece));
+    if (content_.size() < 2 * kPiece || content_.size() - end_ < kPiece) {
+      content_.resize(std::max(2 * content_.size(), kFirstPiece));
+    }
     OPTIMUS_ASSIGN_OR_RETURN(const std::size_t count,
                              ReadContent(absl::MakeSpan(content_).subspan(end_)));
     end_ += count;

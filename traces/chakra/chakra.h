@@ -14,6 +14,7 @@
 //  - data_deps and ctrl_deps: after the end of the other, as ASTRA-sim's feeder (V3) has both.
 //    Chakra's own feeder has data_deps alone: ChakraOptions::control_dependencies. A ctrl_dep on a
 //    node that was not over by the recorded times is a call inside a call, not an order: left out.
+//    So are all of a file without times where they go in a circle and data_deps do not.
 //  - start_time_micros and duration_micros, or the attributes start_ps and duration_ps of our own
 //    files. Without start times, operations start as early as their dependencies and those before
 //    them on the thread or stream let them; those without a duration as well are untimed.

@@ -1,6 +1,7 @@
 #include "traces/chakra/edges.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -113,7 +114,48 @@ class Resolver {
   std::uint32_t op_ = 0;
 };
 
+// How many operations a circle keeps from ever starting.
+std::size_t HeldUp(const Edges& edges) {
+  const std::size_t count = edges.first.size() - 1;
+  std::vector<std::size_t> waits(count), first(count + 2, 0);
+  for (const Edge& edge : edges.edges) ++first[edge.op + 2];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<std::uint32_t> successors(edges.edges.size()), free;
+  for (std::uint32_t op = 0; op < count; ++op) {
+    waits[op] = edges.Of(op).size();
+    if (waits[op] == 0) free.push_back(op);
+    for (const Edge& edge : edges.Of(op)) successors[first[edge.op + 1]++] = op;
+  }
+  std::size_t started = 0;
+  for (; !free.empty(); ++started) {
+    const std::uint32_t op = free.back();
+    free.pop_back();
+    for (std::size_t i = first[op]; i < first[op + 1]; ++i) {
+      if (--waits[successors[i]] == 0) free.push_back(successors[i]);
+    }
+  }
+  return count - started;
+}
+
 }  // namespace
+
+bool ControlGoesRound(const Edges& edges) {
+  const std::size_t held_up = HeldUp(edges);
+  return held_up > 0 && held_up > HeldUp(WithoutControl(edges));
+}
+
+Edges WithoutControl(const Edges& edges) {
+  Edges data;
+  data.first.reserve(edges.first.size());
+  for (std::size_t op = 0; op + 1 < edges.first.size(); ++op) {
+    data.first.push_back(data.edges.size());
+    for (const Edge& edge : edges.Of(op)) {
+      if (!edge.control) data.edges.push_back(edge);
+    }
+  }
+  data.first.push_back(data.edges.size());
+  return data;
+}
 
 absl::StatusOr<Edges> ResolveEdges(const Draft& draft, bool control_dependencies, std::int32_t rank,
                                    const Recording& recording, RecordingTables& tables) {

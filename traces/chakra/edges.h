@@ -32,4 +32,10 @@ struct Edges {
 absl::StatusOr<Edges> ResolveEdges(const Draft& draft, bool control_dependencies, std::int32_t rank,
                                    const Recording& recording, RecordingTables& tables);
 
+// Whether operations wait for each other in a circle that is none of data dependencies alone.
+bool ControlGoesRound(const Edges& edges);
+
+// The data dependencies of `edges`.
+Edges WithoutControl(const Edges& edges);
+
 }  // namespace optimus::traces::chakra

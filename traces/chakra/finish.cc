@@ -62,6 +62,7 @@ class Finisher {
   absl::Status Run(const std::string& source) {
     OPTIMUS_ASSIGN_OR_RETURN(edges_, ResolveEdges(draft_, options_.control_dependencies,
                                                   options_.rank, recording_, tables_));
+    DropCircles();
     OPTIMUS_ASSIGN_OR_RETURN(times_, WorkOutTimes(draft_, edges_));
     rank_.rank = options_.rank;
     rank_.source = source;
@@ -83,6 +84,15 @@ class Finisher {
   void Note(const char* what, const char* effect, const DraftOp& op, Picoseconds time) {
     tables_.Note(
         {.what = what, .effect = effect, .rank = options_.rank, .name = NameOf(op), .time = time});
+  }
+
+  // Converters have written control dependencies that go round, on ids that they gave anew, beside
+  // data dependencies that are right. With times, they are told by these (IsCall).
+  void DropCircles() {
+    if (HasStartTimes(draft_) || !ControlGoesRound(edges_)) return;
+    edges_ = WithoutControl(edges_);
+    Note("control dependencies that go in a circle", "all of them left out: data dependencies hold",
+         draft_.ops.front(), Picoseconds(0));
   }
 
   void MakeLanes() {

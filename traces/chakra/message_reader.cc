@@ -161,7 +161,10 @@ absl::StatusOr<bool> MessageReader::Parse(Message& message) {
   }
   if (!message.ParseFromArray(window.data(), static_cast<int>(length))) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Where(), "not a ", message.GetDescriptor()->name(), " of Chakra's schema"));
+        absl::StrCat(Where(), "not a ", message.GetDescriptor()->name(),
+                     " of Chakra's schema 0.0.4 or 1.0.0; hint: files of the schemas before 0.0.4 "
+                     "(2023, without ",
+                     "GlobalMetadata in front) are not read"));
   }
   source_.Take(length);
   if (const std::string unknown = UnknownField(message); !unknown.empty()) {

@@ -182,7 +182,12 @@ absl::StatusOr<Recording> ReadChakraAll(const std::vector<std::string>& paths,
   if (each.world == 0) each.world = WorldOf(paths);
   std::vector<Recording> parts;
   parts.reserve(paths.size());
-  for (const std::string& path : paths) {
+  std::vector<std::string> ascending = paths;
+  std::stable_sort(ascending.begin(), ascending.end(),
+                   [](const std::string& a, const std::string& b) {
+                     return RankOfChakraFile(a) < RankOfChakraFile(b);
+                   });
+  for (const std::string& path : ascending) {
     OPTIMUS_ASSIGN_OR_RETURN(Recording part, ReadOne(path, each, groups));
     parts.push_back(std::move(part));
   }

@@ -173,6 +173,21 @@ TEST(ReadChakra, CallInsideACallIsNoOrder) {
   EXPECT_FALSE(recording.ranks.front().lanes.front().in_order);
 }
 
+// As in traces of early converters, which gave nodes new ids in data_deps alone.
+TEST(ReadChakra, ControlDependenciesInACircleAreLeftOut) {
+  schema::Node first = MakeNode(1, schema::COMP_NODE);
+  first.add_ctrl_deps(2);
+  schema::Node third = MakeNode(3, schema::COMP_NODE);
+  third.add_ctrl_deps(1);
+  const TestingFile file =
+      TestingFile().Add(first).Add(MakeNode(2, schema::COMP_NODE, {1})).Add(third);
+  const Recording recording = MustRead(file);
+  EXPECT_THAT(Whats(recording), ElementsAre("control dependencies that go in a circle"));
+  EXPECT_THAT(ParentsOf(recording, 0), IsEmpty());
+  EXPECT_THAT(ParentsOf(recording, 1), ElementsAre("node1"));
+  EXPECT_THAT(ParentsOf(recording, 2), IsEmpty());
+}
+
 TEST(ReadChakra, UnsetCommunicationTypeIsNoAllReduce) {
   const Recording recording = MustRead(TestingFile().Add(MakeCollective(0, -1, 8)));
   EXPECT_EQ(OnlyCommunication(recording).kind, CommunicationKind::kUnknown);

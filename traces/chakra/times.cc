@@ -191,11 +191,15 @@ class Earliest {
 
 }  // namespace
 
+bool HasStartTimes(const Draft& draft) {
+  return std::any_of(draft.ops.begin(), draft.ops.end(), HasStart);
+}
+
 absl::StatusOr<Times> WorkOutTimes(const Draft& draft, const Edges& edges) {
   Times times;
   times.ops.resize(draft.ops.size());
   times.order.resize(draft.ops.size());
-  times.recorded = std::any_of(draft.ops.begin(), draft.ops.end(), HasStart);
+  times.recorded = HasStartTimes(draft);
   if (times.recorded) {
     OPTIMUS_RETURN_IF_ERROR(Recorded(draft, times).Run());
     return times;

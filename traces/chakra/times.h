@@ -28,6 +28,9 @@ struct Times {
   bool timed = false;
 };
 
+// Whether some node says when it started.
+bool HasStartTimes(const Draft& draft);
+
 // INVALID_ARGUMENT "node N: ..." where a time does not fit into picoseconds (106 days).
 absl::StatusOr<Times> WorkOutTimes(const Draft& draft, const Edges& edges);
 

@@ -14,9 +14,11 @@ constexpr JsonField kFields[] = {
      "clocks, unpaired and remarks as `optimus replay` says them"},
     {"step_s", "of the replay, which is that of the recording where it has times"},
     {"critical_path",
-     "in time order, without holes from 0 to step_s: rank, class, from_s, to_s, operations, first "
-     "and last (names), waited_for (what leads from the stretch before to this one: lane, "
-     "dependency, launch, event, synchronisation, message, last_arrival, start)"},
+     "stretches on one rank each, in time order, without holes from 0 to step_s: rank, from_s, "
+     "to_s, "
+     "operations, first and last (names), waited_for (what leads from the stretch before to this "
+     "one: lane, dependency, launch, event, synchronisation, message, last_arrival, start), shares "
+     "(of its time, as critical_path_shares)"},
     {"critical_path_shares", "of it by rank and class: rank, class, time_s, longest (name)"},
     {"gaps",
      "the longest times without a kernel: rank, from_s, to_s, next (the kernel that ran next; "
@@ -37,18 +39,25 @@ nlohmann::ordered_json ShareJson(const ExplainReport& report, const traces::Shar
   return json;
 }
 
+nlohmann::ordered_json SharesJson(const ExplainReport& report,
+                                  const std::vector<traces::Share>& shares) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const traces::Share& share : shares) all.push_back(ShareJson(report, share));
+  return all;
+}
+
 nlohmann::ordered_json PathJson(const ExplainReport& report) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Stretch& s : report.path) {
     nlohmann::ordered_json json;
     json["rank"] = s.rank;
-    json["class"] = ClassName(report.classes, s.cls, s.kind);
     json["from_s"] = ToSeconds(s.from);
     json["to_s"] = ToSeconds(s.to);
     json["operations"] = s.operations;
     json["first"] = report.graph.name(s.first);
     json["last"] = report.graph.name(s.last);
     json["waited_for"] = ReasonName(s.reason);
+    json["shares"] = SharesJson(report, s.shares);
     all.push_back(std::move(json));
   }
   return all;
@@ -63,10 +72,7 @@ nlohmann::ordered_json GapsJson(const ExplainReport& report) {
     json["from_s"] = ToSeconds(gap.from);
     json["to_s"] = ToSeconds(gap.to);
     if (gap.next != traces::kNoTask) json["next"] = report.graph.name(gap.next);
-    json["causes"] = nlohmann::ordered_json::array();
-    for (const traces::Share& share : report.gap_shares[i]) {
-      json["causes"].push_back(ShareJson(report, share));
-    }
+    json["causes"] = SharesJson(report, report.gap_shares[i]);
     all.push_back(std::move(json));
   }
   return all;
@@ -82,10 +88,7 @@ std::string ExplainJson(const ExplainReport& report) {
   AddTraceFacts(report.files, report.graph, report.step, json);
   json["step_s"] = ToSeconds(report.run.step);
   json["critical_path"] = PathJson(report);
-  json["critical_path_shares"] = nlohmann::ordered_json::array();
-  for (const traces::Share& share : report.path_shares) {
-    json["critical_path_shares"].push_back(ShareJson(report, share));
-  }
+  json["critical_path_shares"] = SharesJson(report, report.path_shares);
   json["gaps"] = GapsJson(report);
   json["sensitivity"] = nlohmann::ordered_json::array();
   for (const traces::Sensitivity& s : report.sensitivities) {

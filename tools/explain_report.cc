@@ -9,29 +9,34 @@
 namespace optimus::tools {
 namespace {
 
-std::vector<Stretch> StretchesOf(const traces::ReplayGraph& graph, const traces::OpClasses& classes,
-                                 const std::vector<traces::PathPiece>& path) {
-  std::vector<Stretch> stretches;
-  for (const traces::PathPiece& piece : path) {
-    const bool work = piece.kind == traces::PieceKind::kWork;
-    const std::int32_t cls = work ? classes.of_task[piece.task] : -1;
-    const std::int32_t rank = graph.rank_of(piece.task);
-    if (stretches.empty() || stretches.back().rank != rank || stretches.back().cls != cls ||
-        stretches.back().kind != piece.kind) {
-      Stretch stretch;
-      stretch.rank = rank;
-      stretch.cls = cls;
-      stretch.kind = piece.kind;
-      stretch.reason = piece.reason;
-      stretch.from = piece.from;
-      stretch.first = piece.task;
-      stretches.push_back(stretch);
-    }
-    Stretch& stretch = stretches.back();
-    stretch.to = piece.to;
+Stretch StretchOf(const traces::ReplayGraph& graph, const traces::OpClasses& classes,
+                  const std::vector<traces::PathPiece>& pieces) {
+  Stretch stretch;
+  stretch.rank = graph.rank_of(pieces.front().task);
+  stretch.reason = pieces.front().reason;
+  stretch.from = pieces.front().from;
+  stretch.to = pieces.back().to;
+  stretch.first = pieces.front().task;
+  for (const traces::PathPiece& piece : pieces) {
     stretch.operations += stretch.last == piece.task ? 0 : 1;
     stretch.last = piece.task;
   }
+  stretch.shares = SharesOf(graph, classes, pieces);
+  return stretch;
+}
+
+std::vector<Stretch> StretchesOf(const traces::ReplayGraph& graph, const traces::OpClasses& classes,
+                                 const std::vector<traces::PathPiece>& path) {
+  std::vector<Stretch> stretches;
+  std::vector<traces::PathPiece> pieces;
+  for (const traces::PathPiece& piece : path) {
+    if (!pieces.empty() && graph.rank_of(pieces.front().task) != graph.rank_of(piece.task)) {
+      stretches.push_back(StretchOf(graph, classes, pieces));
+      pieces.clear();
+    }
+    pieces.push_back(piece);
+  }
+  if (!pieces.empty()) stretches.push_back(StretchOf(graph, classes, pieces));
   return stretches;
 }
 

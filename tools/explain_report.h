@@ -16,15 +16,14 @@
 
 namespace optimus::tools {
 
-// Pieces of the critical path that follow each other on one rank and are of one class.
+// Pieces of the critical path that follow each other on one rank.
 struct Stretch {
-  std::int32_t rank = 0;  // global
-  std::int32_t cls = -1;  // OpClasses; -1: no operation ran (kind)
-  traces::PieceKind kind = traces::PieceKind::kWork;
+  std::int32_t rank = 0;                             // global
   traces::BoundBy reason = traces::BoundBy::kStart;  // of its first piece
   Picoseconds from, to;
   std::int64_t operations = 0;
   traces::TaskId first = traces::kNoTask, last = traces::kNoTask;
+  std::vector<traces::Share> shares;  // of its time by class
 };
 
 struct ExplainReport {

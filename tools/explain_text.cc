@@ -53,23 +53,39 @@ std::vector<Stretch> Longest(const ExplainReport& report, std::size_t top) {
   return longest;
 }
 
+// "compute 3.1, tp all_gather 0.8": in the step's unit.
+std::string SharesText(const ExplainReport& report, const std::vector<traces::Share>& shares) {
+  const TimeUnit unit(report.run.step);
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shares.size(), kShown); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ",
+                    ClassName(report.classes, shares[i].cls, shares[i].kind), " ",
+                    unit.Format(shares[i].time));
+  }
+  if (shares.size() > kShown) absl::StrAppend(&text, ", ", shares.size() - kShown, " more");
+  return text;
+}
+
 void AppendPath(const ExplainReport& report, std::size_t top, std::string& out) {
   const TimeUnit unit(report.run.step);
   TextTable table({{{"from", unit.name}, false},
                    {{"time", unit.name}, false},
                    {{"rank", ""}, false},
-                   {{"class", ""}, true},
+                   {{"what it did", unit.name}, true},
                    {{"operations", ""}, false},
-                   {{"first", ""}, true},
+                   {{"the first", ""}, true},
                    {{"which waited for", ""}, true}});
   const std::vector<Stretch> longest = Longest(report, top);
   for (const Stretch& s : longest) {
     table.AddRow({unit.Format(s.from), unit.Format(s.to - s.from), absl::StrCat(s.rank),
-                  ClassName(report.classes, s.cls, s.kind), absl::StrCat(s.operations),
+                  SharesText(report, s.shares), absl::StrCat(s.operations),
                   OpName(report.graph, s.first), ReasonText(s.reason)});
   }
-  absl::StrAppend(&out, "\nThe critical path: each stretch waited for the one before. The ",
-                  longest.size(), " longest of ", report.path.size(), ", in order of time.\n",
+  absl::StrAppend(&out,
+                  "\nThe critical path goes from rank to rank; each stretch waited for the one "
+                  "before.\nThe ",
+                  longest.size(), " longest of ", report.path.size(), ", in order of time:\n",
                   table.Render());
 }
 

@@ -59,6 +59,9 @@ absl::StatusOr<ReplayReport> MakeReplayReport(traces::ReplayGraph graph,
                            BaseDurations(report.graph, what_if.before.get()));
   report.replayed = ColumnOf(report, index, Replay(report.graph, base));
   report.changes = what_if.texts;
+  if (report.graph.recording.folded && !what_if.what_if.stragglers.empty()) {
+    report.changes.emplace_back("a slow rank is slow with all GPUs that it stands for");
+  }
   if (report.changes.empty()) return report;
   OPTIMUS_ASSIGN_OR_RETURN(traces::Durations changed,
                            BaseDurations(report.graph, what_if.after.get()));

@@ -24,6 +24,7 @@ class ChromeReader final : public EventVisitor {
   ChromeReader(Recording& recording, const KinetoLimits& limits)
       : recording_(recording), limits_(limits) {
     const std::int64_t base = ClockBase(recording);
+    offsets_.reserve(recording.ranks.size());
     for (std::size_t i = 0; i < recording.ranks.size(); ++i) {
       const RecordedRank& rank = recording.ranks[i];
       ranks_.try_emplace(rank.rank, i);

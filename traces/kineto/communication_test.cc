@@ -139,6 +139,7 @@ TEST(Communication, SequenceNumbersCountOnlyWhereTheyAreUnique) {
   std::vector<Communication> all = {of(0, 1), of(0, 2), of(1, 5), of(1, 5), of(2, 3), of(2, -1)};
   KeepUniqueSequences(all);
   std::vector<std::int64_t> sequences;
+  sequences.reserve(all.size());
   for (const Communication& one : all) sequences.push_back(one.sequence);
   EXPECT_THAT(sequences, ElementsAre(1, 2, -1, -1, -1, -1));
 }

@@ -76,6 +76,7 @@ std::vector<std::string> Edges(const Recording& recording) {
 
 std::vector<std::string> Names(const Recording& recording) {
   std::vector<std::string> names;
+  names.reserve(recording.ranks.front().ops.size());
   for (const RecordedOp& op : recording.ranks.front().ops)
     names.push_back(recording.names[op.name]);
   return names;
@@ -83,6 +84,7 @@ std::vector<std::string> Names(const Recording& recording) {
 
 std::vector<std::string> Remarks(const Recording& recording) {
   std::vector<std::string> remarks;
+  remarks.reserve(recording.remarks.size());
   for (const Remark& remark : recording.remarks) {
     remarks.push_back(absl::StrCat(remark.what, " x", remark.count));
   }

@@ -81,6 +81,7 @@ absl::Status NoSuchStep(const std::vector<FileStep>& steps, std::int64_t asked) 
                      "step out to read the whole file"));
   }
   std::vector<std::string> known;
+  known.reserve(kStepsNamed + 1);
   for (std::size_t i = 0; i < std::min(steps.size(), kStepsNamed); ++i) {
     known.push_back(absl::StrCat(steps[i].number));
   }

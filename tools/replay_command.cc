@@ -38,7 +38,7 @@ struct Loaded {
 // The profiler's step that was read: the one that the first rank's window is.
 std::optional<std::int64_t> StepOf(const traces::Recording& recording) {
   const traces::RecordedRank& first = recording.ranks.front();
-  if (recording.steps.size() < 2 || recording.one_clock) return std::nullopt;
+  if (recording.steps.empty() || recording.one_clock) return std::nullopt;
   for (const traces::StepMark& mark : recording.steps) {
     if (mark.rank == first.rank && mark.start == first.step_start && mark.end == first.step_end) {
       return mark.number;

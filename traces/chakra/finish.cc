@@ -216,7 +216,7 @@ class Finisher {
 
 }  // namespace
 
-absl::Status Finish(Draft draft, const FinishOptions& options, const std::string& source,
+absl::Status Finish(const Draft& draft, const FinishOptions& options, const std::string& source,
                     Recording& recording, RecordingTables& tables) {
   return Finisher(draft, options, recording, tables).Run(source);
 }

@@ -19,7 +19,7 @@ struct FinishOptions {
 
 // Adds the rank, its lanes, operations and groups to `recording`, which has the names already.
 // INVALID_ARGUMENT as ResolveEdges and WorkOutTimes, or where a size overflows.
-absl::Status Finish(Draft draft, const FinishOptions& options, const std::string& source,
+absl::Status Finish(const Draft& draft, const FinishOptions& options, const std::string& source,
                     Recording& recording, RecordingTables& tables);
 
 }  // namespace optimus::traces::chakra

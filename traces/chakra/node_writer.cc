@@ -101,6 +101,7 @@ NodeWriter::NodeWriter(const Recording& recording, const RecordedRank& rank,
 }
 
 void NodeWriter::NumberLanes() {
+  lane_numbers_.reserve(rank_.lanes.size());
   absl::flat_hash_map<std::pair<LaneKind, std::int64_t>, int> uses;
   for (const Lane& lane : rank_.lanes) ++uses[{lane.kind, lane.id}];
   for (std::size_t i = 0; i < rank_.lanes.size(); ++i) {
@@ -110,6 +111,7 @@ void NodeWriter::NumberLanes() {
   }
   // A number of a lane without one of its own may be another's own: then all count by place.
   std::vector<std::pair<LaneKind, std::int64_t>> numbers;
+  numbers.reserve(rank_.lanes.size());
   for (std::size_t i = 0; i < rank_.lanes.size(); ++i) {
     numbers.emplace_back(rank_.lanes[i].kind, lane_numbers_[i]);
   }

@@ -196,6 +196,7 @@ void WriteLanes(const RecordedRank& rank, Attributes& to) {
 std::vector<std::int32_t> GroupsOf(const Recording& recording, std::size_t index) {
   std::vector<std::int32_t> groups;
   if (index == 0) {
+    groups.reserve(recording.groups.size());
     for (std::size_t i = 0; i < recording.groups.size(); ++i) {
       groups.push_back(static_cast<std::int32_t>(i));
     }

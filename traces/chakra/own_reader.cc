@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -35,7 +34,7 @@ absl::StatusOr<CommunicationKind> CommunicationKindOf(const std::string& text) {
 // Moves `values`, one for each of the operations that has one (`field`), to the places that the
 // operations say.
 template <class Value>
-absl::Status Place(std::vector<Value> values, std::int32_t RecordedOp::*field,
+absl::Status Place(const std::vector<Value>& values, std::int32_t RecordedOp::*field,
                    const std::vector<RecordedOp>& ops, std::vector<Value>& places) {
   std::int64_t size = 0;
   for (const RecordedOp& op : ops) size = std::max<std::int64_t>(size, op.*field + std::int64_t{1});
@@ -139,9 +138,9 @@ absl::Status OwnReader::PlaceDependencies() {
 }
 
 absl::Status OwnReader::Finish() {
-  OPTIMUS_RETURN_IF_ERROR(Place(std::move(communications_), &RecordedOp::communication, rank_.ops,
-                                rank_.communications));
-  OPTIMUS_RETURN_IF_ERROR(Place(std::move(works_), &RecordedOp::work, rank_.ops, rank_.works));
+  OPTIMUS_RETURN_IF_ERROR(
+      Place(communications_, &RecordedOp::communication, rank_.ops, rank_.communications));
+  OPTIMUS_RETURN_IF_ERROR(Place(works_, &RecordedOp::work, rank_.ops, rank_.works));
   return PlaceDependencies();
 }
 

@@ -111,8 +111,7 @@ class FileReader {
     Draft draft;
     DraftBuilder builder(draft, tables, finish.rank);
     OPTIMUS_RETURN_IF_ERROR(AddNodes(builder));
-    return Named(chakra::Finish(std::move(draft), finish, source_.name(), recording_, tables),
-                 source_.name());
+    return Named(chakra::Finish(draft, finish, source_.name(), recording_, tables), source_.name());
   }
 
   ByteSource& source_;

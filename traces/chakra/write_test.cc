@@ -19,7 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::Not;
-using ::testing::Pair;
 using ::testing::SizeIs;
 
 // Node types of the published schema.
@@ -59,7 +58,7 @@ Recording MakeRecording(std::int32_t ranks = 1) {
 constexpr std::int32_t kThread = 0, kStream7 = 1, kStream20 = 2, kAny = 3;
 
 RecordedOp& AddOp(RecordedRank& rank, std::int32_t lane, OpKind kind, std::int64_t start = 0,
-                  std::int64_t duration = 1'000'000, std::vector<Dependency> after = {}) {
+                  std::int64_t duration = 1'000'000, const std::vector<Dependency>& after = {}) {
   RecordedOp& op = rank.ops.emplace_back();
   op.start = Picoseconds(start);
   op.end = Picoseconds(start + duration);

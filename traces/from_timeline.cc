@@ -319,6 +319,12 @@ void Builder::NoteMissing() {
   tables_.Note(std::move(remark));
 }
 
+// By the runners of schedule/ir and sim; a timeline that does not say its runner was made by hand.
+bool IsSimulated(const ir::Timeline& timeline) {
+  return timeline.runner.empty() || timeline.runner == "simgrid" ||
+         timeline.runner == "critical_path";
+}
+
 absl::StatusOr<Recording> Builder::Build() {
   if (timeline_.step < Picoseconds(0)) {
     return absl::InvalidArgumentError(
@@ -329,7 +335,7 @@ absl::StatusOr<Recording> Builder::Build() {
   recording_.format = "optimus timeline";
   recording_.world = schedule_.world.gpus();
   recording_.messages = MessageRule::kEager;
-  recording_.waits_inside = false;
+  recording_.waits_inside = !IsSimulated(timeline_);
   recording_.one_clock = true;
   parts_.resize(schedule_.programs.size());
   ReadEntities();

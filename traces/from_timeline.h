@@ -16,7 +16,8 @@
 //   wait        kAfter for each dependency of the program.
 //
 // Times are those of schedule/ir/schedule.h: one clock, a send needs no posted receive
-// (MessageRule::kEager), a collective starts when all its members are there (waits_inside = false).
+// (MessageRule::kEager). In a simulated step a collective starts when all its members are there
+// (waits_inside = false); in a measured one each member starts when it is issued.
 
 #include <cstdint>
 

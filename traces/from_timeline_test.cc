@@ -35,6 +35,15 @@ const RecordedOp& Find(const Recording& recording, std::size_t rank, Communicati
   return none;
 }
 
+TEST(FromTimelineTest, MeasuredCollectivesWaitInside) {
+  const TestSchedule test(1);
+  ir::Timeline timeline = test.timeline();
+  timeline.runner = "cpu";
+  const auto recording = ToRecording(test.schedule(), timeline, {});
+  ASSERT_TRUE(recording.ok()) << recording.status();
+  EXPECT_TRUE(recording->waits_inside);
+}
+
 TEST(FromTimelineTest, SaysWhatKindOfRunItIs) {
   const TestSchedule test(1);
   const Recording recording = Record(test);

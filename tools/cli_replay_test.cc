@@ -164,7 +164,9 @@ TEST_F(CliReplayTest, BadFlagsAreNamed) {
   ExpectError(replay + "--scale-compute=0", {"--scale-compute=0"});
   ExpectError(replay + "--drop-exposed=ep", {"'ep'", "it has: all, dp"});
   ExpectError(replay + "--rank=3", {"--rank=3", "the trace has rank 0"});
-  ExpectError(replay + "--trace=$W/t.timeline.pb", {"--trace"});
+  ExpectError(replay + "--trace=$W/t.timeline.pb", {"--trace", "says no format"});
+  ASSERT_EQ(Run(replay + "--trace=$W/t.json").exit_code, 0);
+  ExpectError("replay $W/t.json --trace=$W/t.json", {"t.json", "overwrite"});
   ExpectError("explain $W/t.timeline.pb --rank=3", {"--rank=3"});
   ExpectError("explain $W/none.json", {"none.json"});
 }

@@ -68,6 +68,15 @@ absl::StatusOr<Loaded> Rebuilt(const TraceInputs& inputs, traces::Recording reco
   return loaded;
 }
 
+// What --trace asks for.
+absl::StatusOr<TraceOutput> TraceOutputOf(const std::string& path) {
+  absl::StatusOr<TraceOutput> output = OutputOf(path, "");
+  if (output.ok()) return output;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--trace=", path,
+      ": the name says no format; it ends in .pftrace, .json, .json.gz, .csv or .et"));
+}
+
 // What was written: the what-if, or without changes the replay.
 absl::Status WriteRun(const ReplayReport& report, const std::optional<TraceOutput>& output,
                       const std::vector<NamedFile>& read) {
@@ -104,7 +113,7 @@ absl::StatusOr<int> RunReplay(const ReplayFlags& flags) {
   std::optional<TraceOutput> output;
   std::vector<NamedFile> read;
   if (!flags.trace.empty()) {
-    OPTIMUS_ASSIGN_OR_RETURN(output, OutputOf(flags.trace, ""));
+    OPTIMUS_ASSIGN_OR_RETURN(output, TraceOutputOf(flags.trace));
     OPTIMUS_ASSIGN_OR_RETURN(read, TraceInputFiles(flags.inputs));
     OPTIMUS_RETURN_IF_ERROR(CheckOutput({}, *output, read));
   }

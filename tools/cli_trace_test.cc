@@ -211,6 +211,13 @@ TEST_F(CliTraceTest, TooManyRanksForAllRanks) {
                 {"3072 ranks would have ", "at most 8000000", "without --all-ranks"});
 }
 
+TEST_F(CliTraceTest, OfNothingThereIsNothingToDraw) {
+  Write("empty.json", "{\"schemaVersion\": 1, \"traceEvents\": []}");
+  const Result result = Run("trace convert $W/empty.json $W/t.pftrace");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("empty.json"), HasSubstr("no operations")));
+}
+
 TEST_F(CliTraceTest, SimulateSaysHowToGetJson) {
   Write("e.textproto", kGpt);
   ExpectOneLineError("simulate $W/e.textproto --trace=$W/t.json",

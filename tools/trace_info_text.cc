@@ -72,7 +72,8 @@ void AppendHeader(const TraceInfo& info, const TimeUnit& unit, std::string& out)
   AppendFact("ranks", RanksText(info), out);
   AppendFact("clock", RulesText(info), out);
   AppendFact("step",
-             info.untimed == info.operations
+             info.operations == 0 ? "no operations"
+             : info.untimed == info.operations
                  ? "no operation has a time"
                  : absl::StrCat(unit.WithName(info.step), ", the longest of a rank"),
              out);

@@ -8,6 +8,7 @@
 #include "base/staged_files.h"
 #include "base/status_macros.h"
 #include "tools/gzip.h"
+#include "tools/input_files.h"
 #include "tools/out_of_memory.h"
 #include "tools/trace_readers.h"
 #include "traces/chakra/write.h"
@@ -92,8 +93,10 @@ absl::Status AddFiles(const traces::Recording& recording, const TraceOutput& out
                       StagedFiles& files) {
   switch (output.kind) {
     case TraceFormat::kPerfetto: {
-      OPTIMUS_ASSIGN_OR_RETURN(std::string trace, traces::ToPerfetto(recording));
-      return files.Add(output.path, std::move(trace));
+      absl::StatusOr<std::string> trace = traces::ToPerfetto(recording);
+      if (trace.ok()) return files.Add(output.path, *std::move(trace));
+      if (recording.ranks.empty()) return trace.status();
+      return NameFile(recording.ranks.front().source, trace.status());
     }
     case TraceFormat::kChrome:
       return AddChrome(recording, output.path, files);

@@ -244,10 +244,13 @@ std::int64_t CountUntimed(const Recording& recording) {
 absl::StatusOr<std::string> ToPerfetto(const Recording& recording) {
   std::int64_t operations = 0;
   for (const RecordedRank& rank : recording.ranks) operations += std::ssize(rank.ops);
+  if (operations == 0) {
+    return absl::FailedPreconditionError("the trace has no operations, so nothing can be drawn");
+  }
   if (CountUntimed(recording) == operations) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "trace: none of its ", operations, " operations has a time, so there is nothing to draw; ",
-        "hint: such a trace can be converted to Chakra, or replayed with given durations"));
+        "none of the trace's ", operations, " operations has a time, so nothing can be drawn; ",
+        "hint: such a trace can be converted to Chakra, or replayed with a hardware profile"));
   }
   return RecordingTrace(recording).Build();
 }

@@ -72,9 +72,9 @@ absl::StatusOr<Loaded> Rebuilt(const TraceInputs& inputs, traces::Recording reco
 absl::StatusOr<TraceOutput> TraceOutputOf(const std::string& path) {
   absl::StatusOr<TraceOutput> output = OutputOf(path, "");
   if (output.ok()) return output;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--trace=", path,
-      ": the name says no format; it ends in .pftrace, .json, .json.gz, .csv or .et"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--trace=", path,
+                   ": the name says no format; it ends in .pftrace, .json, .json.gz, .csv or .et"));
 }
 
 // What was written: the what-if, or without changes the replay.

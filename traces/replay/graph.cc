@@ -50,7 +50,9 @@ class Rebuilder {
     AddTransfers(matches.matches);
     FindLags();
     SortUnpaired();
-    return TryReplay(graph_, RecordedDurations(graph_)).status();
+    const Durations durations = RecordedDurations(graph_);
+    if (absl::Status status = CheckLength(graph_, durations); !status.ok()) return status;
+    return TryReplay(graph_, durations).status();
   }
 
  private:
@@ -131,6 +133,13 @@ absl::Status Rebuilder::AddTasks() {
 
 absl::Status Rebuilder::AddRank(std::size_t rank, Picoseconds shift) {
   const RecordedRank& recorded = graph_.recording.ranks[rank];
+  for (const Picoseconds time : {recorded.step_start, recorded.step_end}) {
+    if (time < -kLongest || time > kLongest) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(recorded.source, ": rank ", recorded.rank,
+                       ": its step begins or ends more than 11.6 days from its clock's origin"));
+    }
+  }
   graph_.first_task.push_back(static_cast<TaskId>(graph_.tasks.size()));
   graph_.step_start.push_back(recorded.step_start + shift);
   graph_.step_tail.push_back(recorded.step_end + shift);  // the end, until Normalize

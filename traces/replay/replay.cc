@@ -192,6 +192,28 @@ Durations RecordedDurations(const ReplayGraph& graph) {
   return durations;
 }
 
+absl::Status CheckLength(const ReplayGraph& graph, const Durations& durations) {
+  constexpr std::int64_t kMost = 4'000'000'000'000'000'000;
+  __int128 sum = 0;
+  const auto add = [&sum](Picoseconds time) {
+    if (time > Picoseconds(0)) sum += time.value();
+  };
+  for (TaskId task = 0; task < graph.tasks.size(); ++task) {
+    add(durations.task[task]);
+    add(durations.lag[task]);
+    add(graph.tasks[task].tail);
+    for (const Edge& edge : graph.EdgesOf(task)) add(edge.offset);
+  }
+  for (std::size_t i = 0; i < graph.transfers.size(); ++i) {
+    add(durations.transfer[i]);
+    add(graph.transfers[i].lag);
+  }
+  if (sum <= kMost) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the times of all operations add up to more than 46 days, which picoseconds cannot count; "
+      "hint: are these times microseconds?");
+}
+
 absl::StatusOr<Run> TryReplay(const ReplayGraph& graph, const Durations& durations) {
   Engine engine(graph, durations);
   if (!engine.Go()) return CycleError(graph, engine.Done());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "traces/replay/graph.h"
 
@@ -18,6 +19,10 @@ struct Durations {
   std::vector<Picoseconds> lag;       // Task::lag
 };
 Durations RecordedDurations(const ReplayGraph& graph);
+
+// INVALID_ARGUMENT where all durations add up to more than 46 days: times of a run are 64 bits of
+// picoseconds, and it cannot be longer than that sum.
+absl::Status CheckLength(const ReplayGraph& graph, const Durations& durations);
 
 // Why an operation did not start earlier, or, of one that waits inside, did not end earlier.
 enum class BoundBy : std::uint8_t {
@@ -45,7 +50,7 @@ struct Run {
   Picoseconds step;  // from the first start of a rank's step to the last end
 };
 
-// Needs a graph that Rebuild has returned.
+// Needs a graph that Rebuild has returned, and durations that CheckLength lets pass.
 Run Replay(const ReplayGraph& graph, const Durations& durations);
 
 // As Replay, for a graph that may have a circle of waiting: INVALID_ARGUMENT with its members.

@@ -54,6 +54,7 @@ class Applier {
     for (const std::string& selector : what_if_.drop) {
       if (absl::Status status = Drop(selector); !status.ok()) return status;
     }
+    if (absl::Status status = CheckLength(graph_, result_.durations); !status.ok()) return status;
     for (auto& [what, kept] : kept_) {
       kept.what = what;
       result_.kept.push_back(std::move(kept));
@@ -196,6 +197,7 @@ absl::StatusOr<Durations> PriceUntimed(const ReplayGraph& graph, const CostModel
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {
     if (absl::Status status = PriceTask(graph, task, costs, durations); !status.ok()) return status;
   }
+  if (absl::Status status = CheckLength(graph, durations); !status.ok()) return status;
   return durations;
 }
 

@@ -117,6 +117,20 @@ TEST(Apply, RefusesAStragglerThatWasNotRecorded) {
               HasSubstr("rank 7 was not recorded; the trace has ranks from 0 to 3"));
 }
 
+TEST(Apply, RefusesStepsThatPicosecondsCannotCount) {
+  Recording recording = TwoGroups();
+  for (int rank = 0; rank < 2; ++rank) {
+    recording.ranks[rank].ops[0].end = Picoseconds(900'000'000'000'000'000);  // 10 days
+  }
+  const auto graph = Rebuild(recording, {});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  WhatIf what_if;
+  what_if.compute_scale = 1000;
+  const auto applied = Apply(*graph, ClassesOf(*graph), what_if, RecordedDurations(*graph));
+  ASSERT_FALSE(applied.ok());
+  EXPECT_THAT(applied.status().message(), HasSubstr("46 days"));
+}
+
 // A trace without times (ASTRA-sim's): work is priced, order is kept.
 TEST(PriceUntimed, PricesKernelsAndCollectives) {
   Recording recording = TwoGroups();

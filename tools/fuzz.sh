@@ -18,8 +18,10 @@ trap 'rm -rf "$work"' EXIT
 run_fuzzer() {
   local name="$1" kind="${1%_fuzzer}" options=()
   mkdir -p "$work/$kind"
-  if [ -d "tests/fuzz/corpus/$kind" ]; then cp -r "tests/fuzz/corpus/$kind/." "$work/$kind/"; fi
-  if [ -f "tests/fuzz/$kind.dict" ]; then options+=("-dict=tests/fuzz/$kind.dict"); fi
+  local input="$kind"
+  if [ "$kind" = replay ]; then input=kineto; fi  # it reads what the reader of Kineto does
+  if [ -d "tests/fuzz/corpus/$input" ]; then cp -r "tests/fuzz/corpus/$input/." "$work/$kind/"; fi
+  if [ -f "tests/fuzz/$input.dict" ]; then options+=("-dict=tests/fuzz/$input.dict"); fi
   echo "== $name: $seconds s"
   if ! "build/fuzz/bin/$name" -max_total_time="$seconds" -max_len=65536 -rss_limit_mb=1024 -timeout=10 \
       -print_final_stats=1 -artifact_prefix="$findings/$name-" "${options[@]}" "$work/$kind" \

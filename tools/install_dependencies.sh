@@ -15,7 +15,8 @@ packages=(
   libdnnl-dev libopenmpi-dev openmpi-bin    # executor on CPUs: oneDNN kernels, MPI
 )
 if [ "${1:-}" = test ]; then
-  packages+=(libgtest-dev libgmock-dev librapidcheck-dev clang-format clang-tidy)
+  packages+=(libgtest-dev libgmock-dev librapidcheck-dev clang-format clang-tidy
+             clang libclang-rt-14-dev)  # libFuzzer
 fi
 
 missing=()

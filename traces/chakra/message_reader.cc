@@ -99,38 +99,38 @@ std::string UnknownField(const Node& node) {
 }  // namespace
 
 std::string MessageReader::Where() const {
-  return absl::StrCat(source_.name(), ": byte ", offset_, ": ");
+  return absl::StrCat(window_.name(), ": byte ", offset_, ": ");
 }
 
 // A file whose first message is 123 bytes long begins with '{' as well, but behind that stands the
 // key of a field, and no JSON has one there.
 absl::Status MessageReader::CheckIsNoJson() {
-  OPTIMUS_RETURN_IF_ERROR(source_.Fill(kJsonHead));
-  const absl::string_view head = source_.Window();
-  if (head.empty()) return absl::InvalidArgumentError(absl::StrCat(source_.name(), ": empty file"));
+  OPTIMUS_RETURN_IF_ERROR(window_.Fill(kJsonHead));
+  const absl::string_view head = window_.Content();
+  if (head.empty()) return absl::InvalidArgumentError(absl::StrCat(window_.name(), ": empty file"));
   const absl::string_view text = absl::StripLeadingAsciiWhitespace(head);
   if (text.empty() || (text[0] != '{' && text[0] != '[')) return absl::OkStatus();
   const absl::string_view behind = absl::StripLeadingAsciiWhitespace(text.substr(1));
   const bool is_json =
       !behind.empty() && (text[0] == '{' ? behind[0] == '"' : behind[0] == '{' || behind[0] == '[');
   if (!is_json) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(source_.name(), ": ", WhichJson(head)));
+  return absl::InvalidArgumentError(absl::StrCat(window_.name(), ": ", WhichJson(head)));
 }
 
 // 10 bytes are the longest varint, 5 the longest length that is taken.
 absl::StatusOr<std::uint64_t> MessageReader::ReadLength() {
-  OPTIMUS_RETURN_IF_ERROR(source_.Fill(10));
-  const absl::string_view window = source_.Window();
+  OPTIMUS_RETURN_IF_ERROR(window_.Fill(10));
+  const absl::string_view content = window_.Content();
   std::uint64_t length = 0;
-  for (std::size_t i = 0; i < std::min<std::size_t>(window.size(), 5); ++i) {
-    const auto byte = static_cast<unsigned char>(window[i]);
+  for (std::size_t i = 0; i < std::min<std::size_t>(content.size(), 5); ++i) {
+    const auto byte = static_cast<unsigned char>(content[i]);
     length |= std::uint64_t{byte & 0x7fu} << (7 * i);
     if ((byte & 0x80u) == 0) {
-      source_.Take(i + 1);
+      window_.Take(i + 1);
       return length;
     }
   }
-  if (window.size() < 5) {
+  if (content.size() < 5) {
     return absl::InvalidArgumentError(
         absl::StrCat(Where(), "file ends inside the length of a message (truncated file?)"));
   }
@@ -143,30 +143,30 @@ absl::StatusOr<bool> MessageReader::Next(Node& node) { return Parse(node); }
 
 template <class Message>
 absl::StatusOr<bool> MessageReader::Parse(Message& message) {
-  offset_ = source_.offset();
-  OPTIMUS_RETURN_IF_ERROR(source_.Fill(1));
-  if (source_.Window().empty()) return false;
+  offset_ = window_.offset();
+  OPTIMUS_RETURN_IF_ERROR(window_.Fill(1));
+  if (window_.Content().empty()) return false;
   OPTIMUS_ASSIGN_OR_RETURN(const std::uint64_t length, ReadLength());
   if (length > kLongestMessage) {
     return absl::InvalidArgumentError(
         absl::StrCat(Where(), "message of ", length, " bytes; the longest that is read has ",
                      kLongestMessage, "; hint: not a Chakra execution trace?"));
   }
-  OPTIMUS_RETURN_IF_ERROR(source_.Fill(length));
-  const absl::string_view window = source_.Window();
-  if (window.size() < length) {
+  OPTIMUS_RETURN_IF_ERROR(window_.Fill(length));
+  const absl::string_view content = window_.Content();
+  if (content.size() < length) {
     return absl::InvalidArgumentError(absl::StrCat(Where(), "message of ", length,
-                                                   " bytes, but the file ends ", window.size(),
+                                                   " bytes, but the file ends ", content.size(),
                                                    " bytes into it (truncated file?)"));
   }
-  if (!message.ParseFromArray(window.data(), static_cast<int>(length))) {
+  if (!message.ParseFromArray(content.data(), static_cast<int>(length))) {
     return absl::InvalidArgumentError(
         absl::StrCat(Where(), "not a ", message.GetDescriptor()->name(),
                      " of Chakra's schema 0.0.4 or 1.0.0; hint: files of the schemas before 0.0.4 "
                      "(2023, without ",
                      "GlobalMetadata in front) are not read"));
   }
-  source_.Take(length);
+  window_.Take(length);
   if (const std::string unknown = UnknownField(message); !unknown.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(Where(), unknown, ", which Chakra's schema 0.0.4 and 1.0.0 does not have; ",

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "traces/chakra/byte_source.h"
 #include "traces/chakra/et_subset.pb.h"
+#include "traces/chakra/window.h"
 
 namespace optimus::traces::chakra {
 
@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kLongestMessage = std::uint64_t{64} << 20;
 
 class MessageReader {
  public:
-  explicit MessageReader(ByteSource& source) : source_(source) {}
+  explicit MessageReader(Window& window) : window_(window) {}
 
   // INVALID_ARGUMENT naming what the file is, and a hint, where it is JSON or empty. Before the
   // first message.
@@ -42,7 +42,7 @@ class MessageReader {
   template <class Message>
   absl::StatusOr<bool> Parse(Message& message);
   absl::StatusOr<std::uint64_t> ReadLength();
-  ByteSource& source_;
+  Window& window_;
   std::uint64_t offset_ = 0;
 };
 

@@ -20,13 +20,13 @@
 namespace optimus::traces {
 namespace {
 
-using chakra::ByteSource;
 using chakra::Draft;
 using chakra::DraftBuilder;
 using chakra::GlobalMetadata;
 using chakra::GroupTable;
 using chakra::MessageReader;
 using chakra::Node;
+using chakra::Window;
 
 absl::Status CheckVersion(const GlobalMetadata& metadata, const MessageReader& reader) {
   const std::string& version = metadata.version();
@@ -51,18 +51,18 @@ absl::Status Named(const absl::Status& status, const std::string& name) {
 
 class FileReader {
  public:
-  FileReader(ByteSource& source, const ChakraOptions& options, const GroupTable* groups)
-      : source_(source), reader_(source), options_(options), groups_(groups) {}
+  FileReader(Window& window, const ChakraOptions& options, const GroupTable* groups)
+      : window_(window), reader_(window), options_(options), groups_(groups) {}
 
   absl::StatusOr<Recording> Run() {
     OPTIMUS_RETURN_IF_ERROR(reader_.CheckIsNoJson());
     GlobalMetadata metadata;
     OPTIMUS_ASSIGN_OR_RETURN(const bool any, reader_.Next(metadata));
-    if (!any) return absl::InvalidArgumentError(absl::StrCat(source_.name(), ": no message"));
+    if (!any) return absl::InvalidArgumentError(absl::StrCat(window_.name(), ": no message"));
     OPTIMUS_RETURN_IF_ERROR(CheckVersion(metadata, reader_));
     recording_.format = "chakra";
     OPTIMUS_RETURN_IF_ERROR(chakra::IsOwn(metadata) ? ReadOwn(metadata) : ReadOther(metadata));
-    OPTIMUS_RETURN_IF_ERROR(Named(CheckRecording(recording_), source_.name()));
+    OPTIMUS_RETURN_IF_ERROR(Named(CheckRecording(recording_), window_.name()));
     return std::move(recording_);
   }
 
@@ -82,17 +82,17 @@ class FileReader {
   absl::Status ReadOwn(const GlobalMetadata& metadata) {
     std::vector<std::int32_t> group_numbers;
     OPTIMUS_RETURN_IF_ERROR(
-        Named(chakra::ReadOwnMetadata(metadata, recording_, group_numbers), source_.name()));
+        Named(chakra::ReadOwnMetadata(metadata, recording_, group_numbers), window_.name()));
     RecordedRank& rank = recording_.ranks.front();
-    rank.source = source_.name();
+    rank.source = window_.name();
     if (options_.rank >= 0 && options_.rank != rank.rank) {
       return absl::InvalidArgumentError(
-          absl::StrCat(source_.name(), ": of rank ", rank.rank, ", not of rank ", options_.rank));
+          absl::StrCat(window_.name(), ": of rank ", rank.rank, ", not of rank ", options_.rank));
     }
     RecordingTables tables(recording_);
     chakra::OwnReader reader(recording_, tables, group_numbers);
     OPTIMUS_RETURN_IF_ERROR(AddNodes(reader));
-    return Named(reader.Finish(), source_.name());
+    return Named(reader.Finish(), window_.name());
   }
 
   absl::Status ReadOther(const GlobalMetadata& metadata) {
@@ -100,10 +100,10 @@ class FileReader {
                                  .world = options_.world,
                                  .control_dependencies = options_.control_dependencies,
                                  .groups = groups_};
-    if (finish.rank < 0) finish.rank = RankOfChakraFile(source_.name());
+    if (finish.rank < 0) finish.rank = RankOfChakraFile(window_.name());
     if (finish.rank < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          source_.name(), ": no rank in the name; hint: call it PREFIX.RANK.et, as run.0.et"));
+          window_.name(), ": no rank in the name; hint: call it PREFIX.RANK.et, as run.0.et"));
     }
     recording_.world = options_.world;
     recording_.messages = IsOfHardware(metadata) ? MessageRule::kRendezvous : MessageRule::kEager;
@@ -111,10 +111,10 @@ class FileReader {
     Draft draft;
     DraftBuilder builder(draft, tables, finish.rank);
     OPTIMUS_RETURN_IF_ERROR(AddNodes(builder));
-    return Named(chakra::Finish(draft, finish, source_.name(), recording_, tables), source_.name());
+    return Named(chakra::Finish(draft, finish, window_.name(), recording_, tables), window_.name());
   }
 
-  ByteSource& source_;
+  Window& window_;
   MessageReader reader_;
   const ChakraOptions& options_;
   const GroupTable* groups_;
@@ -129,8 +129,8 @@ absl::StatusOr<GroupTable> ReadGroupsFile(const std::string& path) {
 
 absl::StatusOr<Recording> ReadOne(const std::string& path, const ChakraOptions& options,
                                   const GroupTable& groups) {
-  OPTIMUS_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
-  return FileReader(source, options, &groups).Run();
+  OPTIMUS_ASSIGN_OR_RETURN(Window window, Window::OfFile(path));
+  return FileReader(window, options, &groups).Run();
 }
 
 absl::Status CheckOptions(const ChakraOptions& options) {
@@ -167,8 +167,8 @@ absl::StatusOr<Recording> ReadChakraBytes(absl::string_view bytes, const std::st
     OPTIMUS_ASSIGN_OR_RETURN(groups,
                              chakra::ParseGroups(groups_json, absl::StrCat(name, ": groups")));
   }
-  ByteSource source(bytes, name);
-  return FileReader(source, options, &groups).Run();
+  OPTIMUS_ASSIGN_OR_RETURN(Window window, Window::OfBytes(bytes, name));
+  return FileReader(window, options, &groups).Run();
 }
 
 absl::StatusOr<Recording> ReadChakraAll(const std::vector<std::string>& paths,

@@ -271,7 +271,7 @@ absl::Status EventStream::Deliver(EventVisitor& visitor) {
   buffer_[first] = '[';
   const char lent = buffer_[last_event_];
   buffer_[last_event_] = ']';
-  const absl::Status status = visitor.Batch(
+  absl::Status status = visitor.Batch(
       absl::string_view(buffer_.data() + first, last_event_ + 1 - first), OffsetOf(first));
   buffer_[last_event_] = lent;
   begin_ = last_event_;

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "traces/kineto/byte_source.h"
+#include "traces/source/byte_source.h"
 #include "traces/kineto/json_blocks.h"
 #include "traces/kineto/kineto.h"
 

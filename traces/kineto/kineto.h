@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "traces/kineto/byte_source.h"
+#include "traces/source/byte_source.h"
 #include "traces/recording/recording.h"
 
 namespace optimus::traces {

@@ -16,6 +16,7 @@ namespace {
 struct Issue {
   Picoseconds at;
   std::int64_t correlation = -1;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend auto operator<=>(const Issue&, const Issue&) = default;
 };
 

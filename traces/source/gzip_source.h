@@ -1,8 +1,10 @@
 #pragma once
+// Unpacks gzip while it is read.
+
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "traces/kineto/byte_source.h"
+#include "traces/source/byte_source.h"
 
 namespace optimus::traces {
 

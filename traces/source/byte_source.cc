@@ -1,4 +1,4 @@
-#include "traces/kineto/byte_source.h"
+#include "traces/source/byte_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "traces/kineto/gzip_source.h"
+#include "traces/source/gzip_source.h"
 
 namespace optimus::traces {
 namespace {

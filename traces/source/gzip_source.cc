@@ -1,4 +1,4 @@
-#include "traces/kineto/gzip_source.h"
+#include "traces/source/gzip_source.h"
 
 #include <zlib.h>
 

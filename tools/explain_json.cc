@@ -66,7 +66,7 @@ nlohmann::ordered_json PathJson(const ExplainReport& report) {
 nlohmann::ordered_json GapsJson(const ExplainReport& report) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < report.gaps.size(); ++i) {
-    const traces::Gap& gap = report.gaps[i];
+    const traces::IdleGap& gap = report.gaps[i];
     nlohmann::ordered_json json;
     json["rank"] = report.graph.recording.ranks[static_cast<std::size_t>(gap.rank)].rank;
     json["from_s"] = ToSeconds(gap.from);

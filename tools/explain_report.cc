@@ -63,7 +63,7 @@ absl::StatusOr<ExplainReport> MakeExplainReport(traces::ReplayGraph graph,
   report.path_shares = SharesOf(report.graph, report.classes, path);
   report.gaps = LongestGaps(report.graph, report.run, top, index);
   report.gap_shares.reserve(report.gaps.size());
-  for (const traces::Gap& gap : report.gaps) {
+  for (const traces::IdleGap& gap : report.gaps) {
     report.gap_shares.push_back(SharesOf(report.graph, report.classes, gap.path));
   }
   report.sensitivities = Sensitivities(report.graph, report.classes, durations);

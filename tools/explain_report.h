@@ -37,7 +37,7 @@ struct ExplainReport {
   traces::Run run;
   std::vector<Stretch> path;               // the critical path, in time order
   std::vector<traces::Share> path_shares;  // of it, by rank and class
-  std::vector<traces::Gap> gaps;           // the longest
+  std::vector<traces::IdleGap> gaps;       // the longest
   std::vector<std::vector<traces::Share>> gap_shares;
   std::vector<traces::Sensitivity> sensitivities;
 };

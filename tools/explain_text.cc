@@ -90,7 +90,7 @@ void AppendPath(const ExplainReport& report, std::size_t top, std::string& out) 
 }
 
 std::string GapText(const ExplainReport& report, std::size_t index) {
-  const traces::Gap& gap = report.gaps[index];
+  const traces::IdleGap& gap = report.gaps[index];
   const TimeUnit unit(report.run.step);
   const std::int32_t rank = report.graph.recording.ranks[static_cast<std::size_t>(gap.rank)].rank;
   std::string text = absl::StrCat("rank ", rank, ", ", unit.WithName(gap.length()), " at ",

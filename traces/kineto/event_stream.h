@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "traces/source/byte_source.h"
 #include "traces/kineto/json_blocks.h"
 #include "traces/kineto/kineto.h"
+#include "traces/source/byte_source.h"
 
 namespace optimus::traces {
 

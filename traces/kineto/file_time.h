@@ -14,6 +14,7 @@ namespace optimus::traces {
 struct FileTime {
   std::int64_t ns = 0;
   std::int32_t ps = 0;  // 0 to 999
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend auto operator<=>(const FileTime&, const FileTime&) = default;
 };
 

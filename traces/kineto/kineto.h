@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "traces/source/byte_source.h"
 #include "traces/recording/recording.h"
+#include "traces/source/byte_source.h"
 
 namespace optimus::traces {
 

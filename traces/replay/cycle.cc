@@ -42,7 +42,7 @@ class CycleFinder {
     return task;
   }
   TaskId Before(TaskId task) const {
-    for (const Edge& edge : graph_.EdgesOf(task)) {
+    for (const WaitEdge& edge : graph_.EdgesOf(task)) {
       if (!done_[edge.from]) return edge.from;
     }
     return kNoTask;

@@ -14,7 +14,8 @@ bool IsBusy(const ReplayGraph& graph, TaskId task) {
 }
 
 // Adds the gaps of one rank, without their paths.
-void AddGapsOf(const ReplayGraph& graph, const Run& run, std::size_t rank, std::vector<Gap>& gaps) {
+void AddGapsOf(const ReplayGraph& graph, const Run& run, std::size_t rank,
+               std::vector<IdleGap>& gaps) {
   std::vector<TaskId> busy;
   for (TaskId task = graph.first_task[rank]; task < graph.first_task[rank + 1]; ++task) {
     if (IsBusy(graph, task)) busy.push_back(task);
@@ -22,7 +23,7 @@ void AddGapsOf(const ReplayGraph& graph, const Run& run, std::size_t rank, std::
   std::sort(busy.begin(), busy.end(), [&](TaskId a, TaskId b) {
     return std::make_pair(run.tasks[a].start, a) < std::make_pair(run.tasks[b].start, b);
   });
-  Gap gap;
+  IdleGap gap;
   gap.rank = static_cast<std::int32_t>(rank);
   const auto close = [&](Picoseconds to, TaskId next) {
     gap.to = to;
@@ -51,17 +52,17 @@ std::vector<PathPiece> From(const std::vector<PathPiece>& path, Picoseconds from
 
 }  // namespace
 
-std::vector<Gap> LongestGaps(const ReplayGraph& graph, const Run& run, std::size_t count,
-                             std::int32_t rank) {
-  std::vector<Gap> gaps;
+std::vector<IdleGap> LongestGaps(const ReplayGraph& graph, const Run& run, std::size_t count,
+                                 std::int32_t rank) {
+  std::vector<IdleGap> gaps;
   for (std::size_t r = 0; r < graph.recording.ranks.size(); ++r) {
     if (rank < 0 || static_cast<std::size_t>(rank) == r) AddGapsOf(graph, run, r, gaps);
   }
   std::stable_sort(gaps.begin(), gaps.end(),
-                   [](const Gap& a, const Gap& b) { return a.length() > b.length(); });
+                   [](const IdleGap& a, const IdleGap& b) { return a.length() > b.length(); });
   if (gaps.size() > count) gaps.resize(count);
   std::vector<PathPiece> critical;
-  for (Gap& gap : gaps) {
+  for (IdleGap& gap : gaps) {
     if (gap.next != kNoTask) {
       gap.path = PathToStart(graph, run, gap.next, gap.from);
       continue;

@@ -12,7 +12,7 @@
 namespace optimus::traces {
 
 // A time in which no kernel and no copy ran on a rank.
-struct Gap {
+struct IdleGap {
   std::int32_t rank = 0;  // index
   Picoseconds from, to;
   TaskId before = kNoTask;  // the kernel that ran last; kNoTask: none in the step
@@ -25,8 +25,8 @@ struct Gap {
 
 // The `count` longest of all ranks, or of the rank with index `rank` where that is not negative;
 // longest first, ties by rank and time.
-std::vector<Gap> LongestGaps(const ReplayGraph& graph, const Run& run, std::size_t count,
-                             std::int32_t rank);
+std::vector<IdleGap> LongestGaps(const ReplayGraph& graph, const Run& run, std::size_t count,
+                                 std::int32_t rank);
 
 // Time of pieces by who spent it on what: the longest first.
 struct Share {

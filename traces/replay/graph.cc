@@ -64,8 +64,8 @@ class Rebuilder {
   void DropApart(std::vector<Match>& matches);
   void AddEdges(const std::vector<Match>& matches);
   void AddEdgesOf(TaskId task, TaskId before_on_lane, TaskId sender);
-  Edge EndEdge(TaskId task, TaskId from, EdgeKind kind);
-  Edge StartEdge(TaskId task, TaskId from, EdgeKind kind);
+  WaitEdge EndEdge(TaskId task, TaskId from, EdgeKind kind);
+  WaitEdge StartEdge(TaskId task, TaskId from, EdgeKind kind);
   void AddTransfers(const std::vector<Match>& matches);
   void AddTransfer(const Match& match);
   void FindLags();
@@ -231,8 +231,8 @@ void Rebuilder::DropApart(std::vector<Match>& matches) {
   matches.erase(kept, matches.end());
 }
 
-Edge Rebuilder::StartEdge(TaskId task, TaskId from, EdgeKind kind) {
-  Edge edge;
+WaitEdge Rebuilder::StartEdge(TaskId task, TaskId from, EdgeKind kind) {
+  WaitEdge edge;
   edge.from = from;
   edge.kind = kind;
   edge.offset = std::min(Picoseconds(0), graph_.tasks[task].start - graph_.tasks[from].end);
@@ -247,10 +247,10 @@ Edge Rebuilder::StartEdge(TaskId task, TaskId from, EdgeKind kind) {
 
 // Of a task that was seen waiting, its own work is what passed after the wait; one that was not
 // waits in vain for its whole duration.
-Edge Rebuilder::EndEdge(TaskId task, TaskId from, EdgeKind kind) {
+WaitEdge Rebuilder::EndEdge(TaskId task, TaskId from, EdgeKind kind) {
   Task& waiting = graph_.tasks[task];
   const Picoseconds awaited = graph_.tasks[from].end;
-  Edge edge;
+  WaitEdge edge;
   edge.from = from;
   edge.kind = kind;
   if (awaited <= waiting.start) {
@@ -330,7 +330,7 @@ void Rebuilder::AddTransfer(const Match& match) {
 // When `task` could have started by what it waits for.
 Picoseconds Rebuilder::ReadyTime(TaskId task) const {
   Picoseconds ready = graph_.step_start[static_cast<std::size_t>(graph_.tasks[task].rank)];
-  for (const Edge& edge : graph_.EdgesOf(task)) {
+  for (const WaitEdge& edge : graph_.EdgesOf(task)) {
     if (!edge.ends()) ready = std::max(ready, graph_.tasks[edge.from].end + edge.offset);
   }
   return ready;

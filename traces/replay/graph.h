@@ -11,7 +11,7 @@
 // What a recorded operation started later than all that is its `lag`: launch latency, or something
 // that the file does not say. It is kept, so that what is run again unchanged is as long as what
 // was recorded. Where it started earlier than the file's own dependencies allow, the overlap is
-// kept (Edge::offset).
+// kept (WaitEdge::offset).
 //
 // The duration of a collective is its own work: from the last arrival to the first end of its
 // members. What a member waits inside before that comes out of the run again.
@@ -38,7 +38,7 @@ enum class EdgeKind : std::uint8_t {
   kMessage,   // the same: a receive and its eager send
 };
 
-struct Edge {
+struct WaitEdge {
   TaskId from = kNoTask;
   EdgeKind kind = EdgeKind::kLane;
   // Of a task that starts after `from`: at most 0, how much it overlapped in the recording. Of one
@@ -92,7 +92,7 @@ struct ReplayGraph {
   Recording recording;
   std::vector<TaskId> first_task;  // by rank index; one more at the end
   std::vector<Task> tasks;
-  std::vector<Edge> edges;
+  std::vector<WaitEdge> edges;
   std::vector<Transfer> transfers;
   std::vector<TaskId> members;
   // By rank index, on the common clock: when its step began, and what passed between its last
@@ -114,7 +114,7 @@ struct ReplayGraph {
   const Communication* communication(TaskId task) const {
     return recording.ranks[static_cast<std::size_t>(tasks[task].rank)].CommunicationOf(op(task));
   }
-  absl::Span<const Edge> EdgesOf(TaskId task) const {
+  absl::Span<const WaitEdge> EdgesOf(TaskId task) const {
     return absl::MakeConstSpan(edges).subspan(tasks[task].first_edge, tasks[task].edge_count);
   }
   absl::Span<const TaskId> MembersOf(const Transfer& transfer) const {

@@ -71,7 +71,7 @@ class Walker {
 
   Picoseconds ReadyTime(TaskId task, TaskId before) const {
     Picoseconds ready;
-    for (const Edge& edge : graph_.EdgesOf(task)) {
+    for (const WaitEdge& edge : graph_.EdgesOf(task)) {
       if (edge.from == before && !edge.ends()) {
         ready = std::max(ready, run_.tasks[before].end + edge.offset);
       }
@@ -83,7 +83,7 @@ class Walker {
   TaskId FindBound(TaskId task, BoundBy& reason) const {
     TaskId last = kNoTask;
     Picoseconds latest = graph_.step_start[static_cast<std::size_t>(graph_.tasks[task].rank)];
-    for (const Edge& edge : graph_.EdgesOf(task)) {
+    for (const WaitEdge& edge : graph_.EdgesOf(task)) {
       if (edge.ends()) continue;
       const Picoseconds end = run_.tasks[edge.from].end + edge.offset;
       if (end < latest || (end == latest && last != kNoTask)) continue;

@@ -70,7 +70,7 @@ class Engine {
     first_successor_.resize(graph_.tasks.size() + 1);
     for (TaskId task = 0; task < graph_.tasks.size(); ++task) {
       waiting_[task] = graph_.tasks[task].edge_count;
-      for (const Edge& edge : graph_.EdgesOf(task)) ++first_successor_[edge.from + 1];
+      for (const WaitEdge& edge : graph_.EdgesOf(task)) ++first_successor_[edge.from + 1];
     }
     for (std::size_t i = 1; i < first_successor_.size(); ++i) {
       first_successor_[i] += first_successor_[i - 1];
@@ -78,7 +78,7 @@ class Engine {
     successors_.resize(first_successor_.back());
     std::vector<std::uint32_t> next(first_successor_.begin(), first_successor_.end() - 1);
     for (TaskId task = 0; task < graph_.tasks.size(); ++task) {
-      for (const Edge& edge : graph_.EdgesOf(task)) successors_[next[edge.from]++] = task;
+      for (const WaitEdge& edge : graph_.EdgesOf(task)) successors_[next[edge.from]++] = task;
     }
   }
 
@@ -86,7 +86,7 @@ class Engine {
   void FindStart(TaskId task) {
     TaskRun& run = run_.tasks[task];
     run.start = graph_.step_start[static_cast<std::size_t>(graph_.tasks[task].rank)];
-    for (const Edge& edge : graph_.EdgesOf(task)) {
+    for (const WaitEdge& edge : graph_.EdgesOf(task)) {
       if (edge.ends()) continue;
       const Picoseconds end = run_.tasks[edge.from].end + edge.offset;
       if (end < run.start || (end == run.start && run.bound_by != kNoTask)) continue;
@@ -115,7 +115,7 @@ class Engine {
   void FindEnd(TaskId task, Picoseconds duration) {
     TaskRun& run = run_.tasks[task];
     run.end = run.moving + duration;
-    for (const Edge& edge : graph_.EdgesOf(task)) {
+    for (const WaitEdge& edge : graph_.EdgesOf(task)) {
       if (!edge.ends()) continue;
       const Picoseconds end = run_.tasks[edge.from].end + edge.offset;
       if (end <= run.end) continue;
@@ -202,7 +202,7 @@ absl::Status CheckLength(const ReplayGraph& graph, const Durations& durations) {
     add(durations.task[task]);
     add(durations.lag[task]);
     add(graph.tasks[task].tail);
-    for (const Edge& edge : graph.EdgesOf(task)) add(edge.offset);
+    for (const WaitEdge& edge : graph.EdgesOf(task)) add(edge.offset);
   }
   for (std::size_t i = 0; i < graph.transfers.size(); ++i) {
     add(durations.transfer[i]);

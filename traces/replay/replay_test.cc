@@ -149,9 +149,9 @@ TEST_P(RandomSteps, GapsAreExplainedFromTheirStartToTheirEnd) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     const ReplayGraph graph = Rebuilt(Make(seed));
     const traces::Run run = Replay(graph, RecordedDurations(graph));
-    const std::vector<Gap> gaps = LongestGaps(graph, run, 100, 0);
+    const std::vector<IdleGap> gaps = LongestGaps(graph, run, 100, 0);
     Picoseconds idle;
-    for (const Gap& gap : gaps) {
+    for (const IdleGap& gap : gaps) {
       idle += gap.length();
       ExpectWithoutHoles(gap.path, gap.from, gap.to);
     }

@@ -12,7 +12,6 @@
 namespace optimus::traces {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 

@@ -53,7 +53,7 @@ const char* ToString(DependencyKind kind) {
 namespace {
 
 struct RoleWords {
-  const char* role;
+  const char* role = nullptr;
   absl::Span<const char* const> words;
 };
 

@@ -227,7 +227,7 @@ TEST(Rebuild, AlignsClocksByCollectives) {
   RecordingBuilder b;
   for (int rank = 0; rank < 2; ++rank) b.Rank(rank, {"nccl"});
   const std::int32_t group = b.Group("0", {0, 1});
-  for (int i = 0; i < 5; ++i) {
+  for (std::int64_t i = 0; i < 5; ++i) {
     b.Communicate(0, 0, kAllReduce, group, 100 * i, 100 * i + 60);
     const std::int64_t noise = i == 2 ? 9 : 0;  // one of five says otherwise
     b.Communicate(1, 0, kAllReduce, group, 7000 + 100 * i + 20, 7000 + 100 * i + 60 + noise);

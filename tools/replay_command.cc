@@ -6,6 +6,7 @@
 
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tools/exit_codes.h"
@@ -23,6 +24,14 @@
 
 namespace optimus::tools {
 namespace {
+
+// CLI11's form of a check: what is wrong, or nothing.
+std::string NotNegative(const std::string& value) {
+  std::int64_t number = 0;
+  constexpr std::int64_t kMost = 1'000'000'000;
+  if (absl::SimpleAtoi(value, &number) && number >= 0 && number <= kMost) return "";
+  return absl::StrCat("'", value, "' is not a number from 0 to ", kMost);
+}
 
 void AddRankFlag(CLI::App& command, std::int32_t& rank, const char* meaning) {
   command.add_option("--rank", rank, meaning)->check(CLI::Range(0, 2'147'483'646))->type_name("R");
@@ -145,10 +154,12 @@ CLI::App* AddExplainCommand(CLI::App& app, ExplainFlags& flags) {
   AddTraceInputFiles(*command, flags.inputs);
   AddRankFlag(*command, flags.rank, "Gaps of this rank alone");
   command->add_option("--top", flags.top, "How many gaps, and stretches of the critical path")
-      ->check(CLI::Range(0, 1'000'000))
+      ->check(NotNegative)
       ->type_name("N")
       ->capture_default_str();
-  AddProfileFlag(*command, flags.profile, "a trace without times needs it");
+  AddTraceProfileFlag(*command, flags.profile,
+                      "A trace without times needs it: its operations "
+                      "are priced by it");
   AddTraceInputFlags(*command, flags.inputs);
   command->add_flag("--json", flags.json, "Print the same figures as JSON");
   return command;

@@ -116,10 +116,19 @@ absl::Status LoadPrices(const WhatIfFlags& flags, const traces::Recording& recor
 
 }  // namespace
 
+void AddTraceProfileFlag(CLI::App& command, std::string& profile, const std::string& need) {
+  command
+      .add_option(
+          "--profile", profile,
+          absl::StrCat("Hardware profile, a name or a textproto: the hardware that the trace "
+                       "was recorded on. ",
+                       need))
+      ->check(NotEmpty)
+      ->type_name("NAME");
+}
+
 void AddWhatIfFlags(CLI::App& command, WhatIfFlags& flags) {
-  AddProfileFlag(command, flags.profile,
-                 "--link needs it (the hardware that the trace was recorded on), and a trace "
-                 "without times");
+  AddTraceProfileFlag(command, flags.profile, "--link needs it, and a trace without times");
   command
       .add_option("--scale-compute", flags.scale_compute,
                   "What if every kernel took this many times as long")

@@ -25,6 +25,9 @@ struct WhatIfFlags {
 // --profile, --scale-compute, --link, --straggler, --drop-exposed.
 void AddWhatIfFlags(CLI::App& command, WhatIfFlags& flags);
 
+// --profile of a trace; `need`: what it is for.
+void AddTraceProfileFlag(CLI::App& command, std::string& profile, const std::string& need);
+
 // A what-if with the prices that it needs.
 struct ParsedWhatIf {
   traces::WhatIf what_if;          // points into this object: it is not copied

@@ -95,8 +95,9 @@ const absl::flat_hash_map<absl::string_view, Known>& KnownNames() {
 // `to` = `from`, or its error.
 template <class To, class From>
 absl::Status Put(To& to, absl::StatusOr<From> from) {
-  if (from.ok()) to = std::move(from).value();
-  return from.status();
+  if (!from.ok()) return from.status();
+  to = *std::move(from);
+  return absl::OkStatus();
 }
 
 absl::Status ReadCommunication(Known known, const AttributeProto& attribute, NodeFacts& facts) {

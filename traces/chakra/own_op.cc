@@ -25,72 +25,52 @@ absl::Status AttributeError(const AttributeProto& attribute, absl::string_view w
 
 // A whole number and where it goes.
 struct WholeField {
-  std::int64_t least, largest;
-  void (*set)(OwnOp& op, std::int64_t value);
+  std::int64_t least = 0, largest = 0;
+  void (*set)(OwnOp& op, std::int64_t value) = nullptr;
 };
 
-const absl::flat_hash_map<absl::string_view, WholeField>& WholeFields() {
-  static const auto* const
-      fields =
-          new absl::flat_hash_map<absl::string_view,
-                                  WholeField>{{"start_ps",
-                                               {0, kInt64Max,
-                                                [](OwnOp& op, std::int64_t v) {
-                                                  op.start_ps = v;
-                                                }}},
-                                              {"duration_ps",
-                                               {0, kInt64Max,
-                                                [](OwnOp& op, std::int64_t v) {
-                                                  op.duration_ps = v;
-                                                }}},
-                                              {"optimus_lane",
-                                               {0, kInt32Max,
-                                                [](OwnOp& op, std::int64_t v) { op.lane = v; }}},
-                                              {"optimus_group",
-                                               {0, kInt32Max,
-                                                [](OwnOp& op, std::int64_t v) {
-                                                  op.communication.group =
-                                                      static_cast<std::int32_t>(v);
-                                                }}},
-                                              {"optimus_peer",
-                                               {std::numeric_limits<std::int32_t>::min(), kInt32Max,
-                                                [](OwnOp& op, std::int64_t v) {
-                                                  op.communication.peer =
-                                                      static_cast<std::int32_t>(v);
-                                                }}},
-                                              {"optimus_sequence",
-                                               {kInt64Min, kInt64Max,
-                                                [](OwnOp& op, std::int64_t v) {
-                                                  op.communication.sequence = v;
-                                                }}},
-                                              {"optimus_tag",
-                                               {kInt64Min, kInt64Max,
-                                                [](OwnOp& op, std::int64_t v) {
-                                                  op.communication.tag = v;
-                                                }}},
-                                              {"optimus_bytes",
-                                               {kInt64Min, kInt64Max,
-                                                [](OwnOp& op, std::int64_t v) {
-                                                  op.communication.bytes = Bytes(v);
-                                                }}},
-                                              {"optimus_communication_index",
-                                               {0, kInt32Max,
-                                                [](OwnOp& op,
-                                                   std::int64_t v) { op.communication_index = v; }}},
-                                              {"optimus_work_bytes",
-                                               {kInt64Min, kInt64Max,
-                                                [](OwnOp& op, std::int64_t v) {
-                                                  op.has_work = true;
-                                                  op.work.bytes = Bytes(v);
-                                                }}},
-                                              {"optimus_work_index",
-                                               {0, kInt32Max,
-                                                [](OwnOp& op,
-                                                   std::int64_t v) { op.work_index = v; }}},
-                                              {"optimus_first_dependency",
-                                               {0, kInt32Max, [](OwnOp& op, std::int64_t v) {
-                                                  op.first_dependency = v;
-                                                }}}};
+using WholeFieldTable = absl::flat_hash_map<absl::string_view, WholeField>;
+
+void AddCommunicationFields(WholeFieldTable& fields) {
+  using Value = std::int64_t;
+  constexpr Value kInt32Min = std::numeric_limits<std::int32_t>::min();
+  fields["optimus_group"] = {0, kInt32Max, [](OwnOp& op, Value v) {
+                               op.communication.group = static_cast<std::int32_t>(v);
+                             }};
+  fields["optimus_peer"] = {kInt32Min, kInt32Max, [](OwnOp& op, Value v) {
+                              op.communication.peer = static_cast<std::int32_t>(v);
+                            }};
+  fields["optimus_sequence"] = {kInt64Min, kInt64Max,
+                                [](OwnOp& op, Value v) { op.communication.sequence = v; }};
+  fields["optimus_tag"] = {kInt64Min, kInt64Max,
+                           [](OwnOp& op, Value v) { op.communication.tag = v; }};
+  fields["optimus_bytes"] = {kInt64Min, kInt64Max,
+                             [](OwnOp& op, Value v) { op.communication.bytes = Bytes(v); }};
+  fields["optimus_communication_index"] = {0, kInt32Max,
+                                           [](OwnOp& op, Value v) { op.communication_index = v; }};
+}
+
+void AddOperationFields(WholeFieldTable& fields) {
+  using Value = std::int64_t;
+  fields["start_ps"] = {0, kInt64Max, [](OwnOp& op, Value v) { op.start_ps = v; }};
+  fields["duration_ps"] = {0, kInt64Max, [](OwnOp& op, Value v) { op.duration_ps = v; }};
+  fields["optimus_lane"] = {0, kInt32Max, [](OwnOp& op, Value v) { op.lane = v; }};
+  fields["optimus_work_bytes"] = {kInt64Min, kInt64Max, [](OwnOp& op, Value v) {
+                                    op.has_work = true;
+                                    op.work.bytes = Bytes(v);
+                                  }};
+  fields["optimus_work_index"] = {0, kInt32Max, [](OwnOp& op, Value v) { op.work_index = v; }};
+  fields["optimus_first_dependency"] = {0, kInt32Max,
+                                        [](OwnOp& op, Value v) { op.first_dependency = v; }};
+}
+
+const WholeFieldTable& WholeFields() {
+  static const WholeFieldTable* const fields = [] {
+    auto* table = new WholeFieldTable;
+    AddOperationFields(*table);
+    AddCommunicationFields(*table);
+    return table;
+  }();
   return *fields;
 }
 

@@ -159,14 +159,22 @@ TEST_F(CliReplayTest, BadFlagsAreNamed) {
   ExpectError(replay + "--link=nic:100GB/s", {"--link", "needs --profile"});
   ExpectError(replay + "--profile=h100-80gb --link=nic:100", {"--link=nic:100"});
   ExpectError(replay + "--profile=h100-80gb --link=pcie:1GB/s", {"nic:50GB/s"});
-  ExpectError(replay + "--straggler=99:1.5", {"rank 99 was not recorded"});
+  ExpectError(replay + "--profile=h100-80gb --link=nic:100GB/s --link=nic:200GB/s",
+              {"--link=nic:200GB/s", "given twice"});
+  ExpectError(replay + "--straggler=99:1.5", {"--straggler", "rank 99 was not recorded"});
+  ExpectError(replay + "--straggler=-1:1.5", {"--straggler=-1:1.5", "RANK:FACTOR"});
   ExpectError(replay + "--straggler=0:-1", {"--straggler=0:-1", "RANK:FACTOR"});
   ExpectError(replay + "--scale-compute=0", {"--scale-compute=0"});
-  ExpectError(replay + "--drop-exposed=ep", {"'ep'", "it has: all, dp"});
+  ExpectError(replay + "--drop-exposed=ep", {"--drop-exposed", "'ep'", "it has: all, dp"});
   ExpectError(replay + "--rank=3", {"--rank=3", "the trace has rank 0"});
-  ExpectError(replay + "--trace=$W/t.timeline.pb", {"--trace", "says no format"});
+  ExpectError(replay + "--trace=$W/t.timeline.pb", {"--trace=", "no name of a trace"});
   ASSERT_EQ(Run(replay + "--trace=$W/t.json").exit_code, 0);
-  ExpectError("replay $W/t.json --trace=$W/t.json", {"t.json", "overwrite"});
+  ExpectError("replay $W/t.json --trace=$W/t.json", {"--trace", "t.json", "overwrite"});
+  ExpectError(replay + "--trace=$W/t.groups.json", {"--trace=", ".groups.json"});
+  ExpectError("trace convert $W/t.json $W/x.groups.json", {"x.groups.json", "Chakra"});
+  ExpectError("trace convert $W/t.json $W/.et", {"PREFIX.et"});
+  ExpectError("trace convert $W/t.json -", {"standard output"});
+  ExpectError("replay $W/t.json --step=99999999999999999999", {"--step"});
   ExpectError("explain $W/t.timeline.pb --rank=3", {"--rank=3"});
   ExpectError("explain $W/none.json", {"none.json"});
 }

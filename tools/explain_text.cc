@@ -67,26 +67,23 @@ std::string SharesText(const ExplainReport& report, const std::vector<traces::Sh
   return text;
 }
 
-void AppendPath(const ExplainReport& report, std::size_t top, std::string& out) {
+std::string StretchText(const ExplainReport& report, const Stretch& s) {
   const TimeUnit unit(report.run.step);
-  TextTable table({{{"from", unit.name}, false},
-                   {{"time", unit.name}, false},
-                   {{"rank", ""}, false},
-                   {{"what it did", unit.name}, true},
-                   {{"operations", ""}, false},
-                   {{"the first", ""}, true},
-                   {{"which waited for", ""}, true}});
+  return absl::StrCat(
+      unit.WithName(s.from), ": rank ", s.rank, " for ", unit.WithName(s.to - s.from), " (",
+      SharesText(report, s.shares), "), ", Count(s.operations, "operation", "operations"), " from ",
+      OpName(report.graph, s.first), " on, which waited for ", ReasonText(s.reason));
+}
+
+void AppendPath(const ExplainReport& report, std::size_t top, std::string& out) {
+  if (report.path.size() < 2) return;  // one rank: the classes say it all
   const std::vector<Stretch> longest = Longest(report, top);
-  for (const Stretch& s : longest) {
-    table.AddRow({unit.Format(s.from), unit.Format(s.to - s.from), absl::StrCat(s.rank),
-                  SharesText(report, s.shares), absl::StrCat(s.operations),
-                  OpName(report.graph, s.first), ReasonText(s.reason)});
-  }
-  absl::StrAppend(&out,
-                  "\nThe critical path goes from rank to rank; each stretch waited for the one "
-                  "before.\nThe ",
-                  longest.size(), " longest of ", report.path.size(), ", in order of time:\n",
-                  table.Render());
+  std::vector<std::string> lines;
+  lines.reserve(longest.size());
+  for (const Stretch& s : longest) lines.push_back(StretchText(report, s));
+  AppendBullets(absl::StrCat("The critical path goes from rank to rank in ", report.path.size(),
+                             " stretches; the ", longest.size(), " longest:"),
+                lines, out);
 }
 
 std::string GapText(const ExplainReport& report, std::size_t index) {

@@ -16,7 +16,7 @@ std::string ClassName(const traces::OpClasses& classes, std::int32_t cls, traces
     case traces::PieceKind::kWork:
       return classes.names[static_cast<std::size_t>(cls)];
     case traces::PieceKind::kGap:
-      return "launch gap, or not said by the trace";
+      return "launch gaps and what the trace does not say";
     case traces::PieceKind::kStart:
       return "before the rank's step began";
     case traces::PieceKind::kEnd:
@@ -73,7 +73,10 @@ std::string ShareText(const ExplainReport& report, const traces::Share& share, s
   const TimeUnit unit(report.run.step);
   std::string text = absl::StrCat(unit.WithName(share.time), " ",
                                   ClassName(report.classes, share.cls, share.kind));
-  if (share.rank != rank) absl::StrAppend(&text, " on rank ", share.rank);
+  // A transfer is of all its members, whichever rank the path came by.
+  const bool shared =
+      share.longest != traces::kNoTask && report.graph.tasks[share.longest].transfer >= 0;
+  if (share.rank != rank && !shared) absl::StrAppend(&text, " on rank ", share.rank);
   if (share.kind == traces::PieceKind::kWork && share.longest != traces::kNoTask) {
     absl::StrAppend(&text, " (", OpName(report.graph, share.longest), ")");
   }

@@ -8,8 +8,8 @@
 namespace optimus::tools {
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // zlib: 32 KiB, with a gzip header
-constexpr int kMemoryLevel = 8;       // zlib's default
+constexpr int kGzipWindow = 15 + 16;                  // zlib: 32 KiB, with a gzip header
+constexpr int kMemoryLevel = 8;                       // zlib's default
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
 
 // Compresses what the stream was given; the last piece ends the file.

@@ -80,10 +80,14 @@ absl::StatusOr<Loaded> Rebuilt(const TraceInputs& inputs, traces::Recording reco
 // What --trace asks for.
 absl::StatusOr<TraceOutput> TraceOutputOf(const std::string& path) {
   absl::StatusOr<TraceOutput> output = OutputOf(path, "");
-  if (output.ok()) return output;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--trace=", path,
-                   ": the name says no format; it ends in .pftrace, .json, .json.gz, .csv or .et"));
+  if (!output.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trace=", path,
+                     ": no name of a trace to write; it ends in .pftrace, .json, "
+                     ".json.gz, .csv or .et, and not in .groups.json"));
+  }
+  output->origin = "--trace";
+  return output;
 }
 
 // What was written: the what-if, or without changes the replay.

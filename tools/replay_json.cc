@@ -33,6 +33,7 @@ constexpr JsonField kFields[] = {
     {"replayed", "the same of the replay without changes"},
     {"what_if", "the same of the replay with the changes; absent without changes"},
     {"changes", "of the what-if, in words"},
+    {"cautions", "what the what-if cannot know, in words"},
     {"kept",
      "communication whose recorded time was kept though a link changed: what, count, time_s (over "
      "the recorded ranks)"},
@@ -74,6 +75,7 @@ std::string ReplayJson(const ReplayReport& report) {
   if (report.what_if) {
     json["what_if"] = ColumnJson(report, *report.what_if);
     json["changes"] = report.changes;
+    json["cautions"] = report.cautions;
     json["kept"] = nlohmann::ordered_json::array();
     for (const traces::KeptTime& kept : report.kept) {
       json["kept"].push_back(

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "tools/report.h"
+#include "traces/replay/path.h"
 
 namespace optimus::tools {
 namespace {
@@ -15,6 +17,31 @@ ReplayColumn ColumnOf(const ReplayReport& report, std::int32_t rank_index, trace
   column.times = rank_index < 0 ? MeanOf(ranks) : ranks[static_cast<std::size_t>(rank_index)];
   column.run = std::move(run);
   return column;
+}
+
+// What to keep in mind with a what-if.
+std::vector<std::string> CautionsOf(const ReplayReport& report, const ParsedWhatIf& what_if,
+                                    const traces::WhatIfDurations& durations) {
+  std::vector<std::string> cautions;
+  if (what_if.what_if.before != nullptr && report.graph.timed) {
+    cautions.push_back(
+        absl::StrCat(durations.changed, " of ", durations.communications,
+                     " communications change with the link; ranks of one node, by the profile: ",
+                     what_if.before->gpus_per_node(), " each"));
+  }
+  Picoseconds unknown;
+  for (const traces::PathPiece& piece : CriticalPath(report.graph, report.replayed.run)) {
+    if (piece.kind == traces::PieceKind::kGap) unknown += piece.length();
+  }
+  constexpr double kMuch = 0.1;
+  const double step = ToSeconds(report.replayed.run.step);
+  if (step > 0 && ToSeconds(unknown) > kMuch * step) {
+    cautions.push_back(absl::StrFormat(
+        "%.0f %% of the critical path is launch gaps and what the trace does not say; they are "
+        "kept, so the true change may be larger",
+        100 * ToSeconds(unknown) / step));
+  }
+  return cautions;
 }
 
 }  // namespace
@@ -68,6 +95,7 @@ absl::StatusOr<ReplayReport> MakeReplayReport(traces::ReplayGraph graph,
   OPTIMUS_ASSIGN_OR_RETURN(
       traces::WhatIfDurations durations,
       Apply(report.graph, report.classes, what_if.what_if, std::move(changed)));
+  report.cautions = CautionsOf(report, what_if, durations);
   report.kept = std::move(durations.kept);
   report.what_if = ColumnOf(report, index, Replay(report.graph, durations.durations));
   return report;

@@ -31,6 +31,7 @@ struct ReplayReport {
   std::optional<ReplayColumn> recorded;  // absent: the trace has no times
   ReplayColumn replayed;
   std::optional<ReplayColumn> what_if;
+  std::vector<std::string> cautions;   // what the what-if cannot know
   std::vector<std::string> changes;    // of the what-if
   std::vector<traces::KeptTime> kept;  // that the what-if should have changed, and could not
 };

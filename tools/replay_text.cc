@@ -85,6 +85,7 @@ void AppendSteps(const ReplayReport& report, std::string& out) {
                              unit.WithName(report.what_if->run.step),
                              replayed > 0 ? 100 * (changed / replayed - 1) : 0.0),
              out);
+  for (const std::string& caution : report.cautions) AppendFact("", caution, out);
 }
 
 void AppendAccount(const ReplayReport& report, std::string& out) {

@@ -10,6 +10,7 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
@@ -172,6 +173,12 @@ void AddTraceInputFlags(CLI::App& command, TraceInputs& inputs) {
       .add_option("--step", inputs.step,
                   "Number of the profiler's step that is read; without it the last one that lies "
                   "whole in the file")
+      ->check([](const std::string& value) {
+        std::int64_t number = 0;
+        return absl::SimpleAtoi(value, &number)
+                   ? std::string()
+                   : absl::StrCat("'", value, "' is not the number of a step");
+      })
       ->type_name("N");
   command
       .add_option("--schedule", inputs.schedule,

@@ -108,11 +108,31 @@ absl::Status AddFiles(const traces::Recording& recording, const TraceOutput& out
   return files.Add(output.path, traces::WriteCsv(recording));
 }
 
+// Names that would be written and never found again.
+absl::Status CheckName(const std::string& path, TraceFormat format) {
+  if (path == "-") {
+    return absl::InvalidArgumentError("-: a trace is written to files, not to standard output");
+  }
+  if (absl::EndsWith(path, kGroupsEnding)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": names that end in ", kGroupsEnding,
+                     " are those of the groups of a Chakra trace; call the trace something else"));
+  }
+  absl::string_view prefix = path;
+  absl::ConsumeSuffix(&prefix, ".et");
+  if (format == TraceFormat::kChakra && (prefix.empty() || absl::EndsWith(prefix, "/"))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": has no name before .RANK.et; write PREFIX.et"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<TraceOutput> OutputOf(const std::string& path, const std::string& to) {
   TraceOutput output;
   OPTIMUS_ASSIGN_OR_RETURN(output.kind, to.empty() ? FormatOfName(path) : FormatOfFlag(to));
+  OPTIMUS_RETURN_IF_ERROR(CheckName(path, output.kind));
   absl::string_view name = path;
   if (output.kind == TraceFormat::kChakra) absl::ConsumeSuffix(&name, ".et");
   output.path = std::string(name);
@@ -123,8 +143,8 @@ absl::Status CheckOutput(const traces::Recording& recording, const TraceOutput& 
                          const std::vector<NamedFile>& inputs) {
   std::vector<NamedFile> outputs;
   for (std::string& path : Paths(recording, output)) {
-    OPTIMUS_RETURN_IF_ERROR(CheckWritableFile("OUT", path));
-    outputs.push_back({"OUT", std::move(path)});
+    OPTIMUS_RETURN_IF_ERROR(CheckWritableFile(output.origin, path));
+    outputs.push_back({output.origin, std::move(path)});
   }
   return CheckOverwrites(inputs, outputs);
 }

@@ -16,10 +16,12 @@ inline constexpr char kTraceFormats[] = "perfetto|chrome|chakra|csv";
 
 struct TraceOutput {
   TraceFormat kind = TraceFormat::kPerfetto;
-  std::string path;  // kChakra: the prefix of its files
+  std::string path;            // kChakra: the prefix of its files
+  std::string origin = "OUT";  // what messages call it: the argument or flag that names it
 };
 
-// By `to` (of kTraceFormats) or, where it is empty, by the end of `path`.
+// By `to` (of kTraceFormats) or, where it is empty, by the end of `path`. INVALID_ARGUMENT also for
+// names that are none, or that of a Chakra trace's groups.
 absl::StatusOr<TraceOutput> OutputOf(const std::string& path, const std::string& to);
 
 // Refuses, before anything is written, files that cannot be written, and those that are one of

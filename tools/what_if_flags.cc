@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "CLI/Config.hpp"
@@ -38,8 +39,8 @@ absl::Status ParseStraggler(const std::string& text, ParsedWhatIf& parsed) {
   std::string rank, factor;
   std::pair<std::int32_t, double> straggler;
   if (!Split(text, rank, factor) || !absl::SimpleAtoi(rank, &straggler.first) ||
-      !absl::SimpleAtod(factor, &straggler.second) || !(straggler.second > 0) ||
-      straggler.second > kLargestFactor) {
+      straggler.first < 0 || !absl::SimpleAtod(factor, &straggler.second) ||
+      !(straggler.second > 0) || straggler.second > kLargestFactor) {
     return BadFlag("--straggler", text, want);
   }
   for (const auto& [known, unused] : parsed.what_if.stragglers) {
@@ -103,7 +104,11 @@ absl::Status LoadPrices(const WhatIfFlags& flags, const traces::Recording& recor
   parsed.profile = *std::move(loaded);
   OPTIMUS_RETURN_IF_ERROR(CheckCluster(*parsed.profile, recording));
   hw::HardwareProfile before = *parsed.profile, after = *parsed.profile;
+  std::set<std::string> changed;
   for (const std::string& link : flags.links) {
+    if (!changed.insert(link.substr(0, link.find(':'))).second) {
+      return BadFlag("--link", link, "this link is given twice");
+    }
     OPTIMUS_RETURN_IF_ERROR(ChangeLink(link, before, after, parsed.texts));
   }
   parsed.before = std::make_unique<hw::ProfileCostModel>(std::move(before));

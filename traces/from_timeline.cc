@@ -312,11 +312,11 @@ void Builder::NoteMissing() {
   }
   const std::int64_t missing = schedule_.world.gpus() - there;
   if (missing <= 0) return;
-  Remark remark;
-  remark.what = "rank without spans, and no recorded rank stands for it";
-  remark.effect = "its operations are not there, and its groups have fewer members that are";
-  remark.count = missing;
-  tables_.Note(std::move(remark));
+  const std::string what = "rank without spans, and no recorded rank stands for it";
+  const std::string effect =
+      "its operations are not there, and its groups have fewer members that are";
+  tables_.Note(
+      {.what = what, .effect = effect, .rank = -1, .name = {}, .time = {}, .count = missing});
 }
 
 // By the runners of schedule/ir and sim; a timeline that does not say its runner was made by hand.

@@ -13,7 +13,10 @@ namespace {
 // others.
 std::vector<std::uint32_t> InOrderOfBegin(const RecordedRank& rank,
                                           absl::Span<const std::uint32_t> operations) {
-  std::vector<std::uint32_t> sorted(operations.begin(), operations.end());
+  // One by one: GCC 12 warns falsely of a vector that is made of a span and sorted.
+  std::vector<std::uint32_t> sorted;
+  sorted.reserve(operations.size());
+  for (const std::uint32_t id : operations) sorted.push_back(id);
   const auto key = [&](std::uint32_t id) {
     const RecordedOp& op = rank.ops[id];
     return std::make_tuple(op.start, op.duration() > Picoseconds(0), -op.end, id);
@@ -52,7 +55,8 @@ class ExtraTracks {
 std::vector<std::vector<std::uint32_t>> DealToTracks(const RecordedRank& rank,
                                                      absl::Span<const std::uint32_t> operations,
                                                      bool nest) {
-  std::vector<std::vector<std::uint32_t>> tracks(1);
+  std::vector<std::vector<std::uint32_t>> tracks;
+  tracks.emplace_back();
   ExtraTracks extra(tracks);
   std::vector<Picoseconds> open;  // ends of the first track's slices, outermost first
   for (const std::uint32_t id : InOrderOfBegin(rank, operations)) {

@@ -32,10 +32,8 @@ void GroupResolver::Note(const char* what, const char* effect, const std::string
 }
 
 CommunicatorGroup GroupResolver::World() const {
-  CommunicatorGroup group;
-  group.name = "0";
-  group.role = "world";
-  group.size = options_.world;
+  CommunicatorGroup group = {
+      .name = "0", .description = "", .role = "world", .ranks = {}, .size = options_.world};
   group.ranks.resize(static_cast<std::size_t>(options_.world));
   std::iota(group.ranks.begin(), group.ranks.end(), 0);
   return group;
@@ -63,10 +61,10 @@ CommunicatorGroup GroupResolver::Find(const std::string& name, const std::string
 }
 
 std::int32_t GroupResolver::GroupOf(const std::string& pg_name, const std::string& op) {
-  const std::string name = pg_name.empty() ? "0" : pg_name;
+  const std::string name = pg_name.empty() ? std::string("0") : pg_name;
   if (const auto found = found_.find(name); found != found_.end()) return found->second;
   CommunicatorGroup group = Find(name, op);
-  if (name == "0" && group.role.empty()) group.role = "world";
+  if (name == "0" && group.role.empty()) group.role = std::string("world");
   const std::vector<std::int32_t>& ranks = group.ranks;
   if (!ranks.empty() && !std::binary_search(ranks.begin(), ranks.end(), options_.rank)) {
     Note("collective of a group that the rank is not in", "kept as it is", op);

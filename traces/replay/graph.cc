@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "traces/replay/align.h"
+#include "traces/replay/infer.h"
 #include "traces/replay/match.h"
 #include "traces/replay/replay.h"
 
@@ -59,6 +60,7 @@ class Rebuilder {
   absl::Status AddTasks();
   absl::Status AddRank(std::size_t rank, Picoseconds shift);
   Picoseconds ShiftOf(std::size_t rank);
+  Picoseconds StartOf(const RecordedRank& rank);
   void Align(const std::vector<Match>& matches);
   void Normalize();
   void DropApart(std::vector<Match>& matches);
@@ -131,6 +133,34 @@ absl::Status Rebuilder::AddTasks() {
   return absl::OkStatus();
 }
 
+// Where the GPU runs behind its host, it is still at the step before when the profiler's step
+// begins: its first operation waits in the queue. Then the step is that of the GPU, from this
+// operation on; calls of the host before it lie before the start.
+Picoseconds Rebuilder::StartOf(const RecordedRank& rank) {
+  constexpr Picoseconds kBehind{100'000'000};  // 100 us: launches take some tens
+  for (const RecordedOp& op : rank.ops) {
+    if (op.kind == OpKind::kHost || !op.timed()) continue;
+    for (const Dependency& dependency : rank.DependenciesOf(op)) {
+      if (dependency.kind != DependencyKind::kLaunch) continue;
+      const RecordedOp& launch = rank.ops[dependency.op];
+      if (!launch.timed() || op.start - launch.end < kBehind) return rank.step_start;
+      Unpaired& all = unpaired_[{"rank whose GPU was still at the step before when the step began",
+                                 "its step counts from its first operation on the GPU; how long "
+                                 "the host would need alone is not known"}];
+      ++all.count;
+      if (all.operations.size() < Unpaired::kMostListed) {
+        const double behind_ms = ToMicroseconds(op.start - launch.end) / 1000;
+        const std::string& name = graph_.recording.names[static_cast<std::size_t>(op.name)];
+        all.operations.push_back(
+            {rank.rank, absl::StrCat(behind_ms, " ms behind: ", name), Picoseconds(0)});
+      }
+      return op.start;
+    }
+    return rank.step_start;
+  }
+  return rank.step_start;
+}
+
 absl::Status Rebuilder::AddRank(std::size_t rank, Picoseconds shift) {
   const RecordedRank& recorded = graph_.recording.ranks[rank];
   for (const Picoseconds time : {recorded.step_start, recorded.step_end}) {
@@ -141,7 +171,7 @@ absl::Status Rebuilder::AddRank(std::size_t rank, Picoseconds shift) {
     }
   }
   graph_.first_task.push_back(static_cast<TaskId>(graph_.tasks.size()));
-  graph_.step_start.push_back(recorded.step_start + shift);
+  graph_.step_start.push_back(StartOf(recorded) + shift);
   graph_.step_tail.push_back(recorded.step_end + shift);  // the end, until Normalize
   for (std::size_t id = 0; id < recorded.ops.size(); ++id) {
     const RecordedOp& op = recorded.ops[id];
@@ -179,7 +209,7 @@ void Rebuilder::Align(const std::vector<Match>& matches) {
   }
 }
 
-// Times count from the first start of a rank's step, or of an operation before it.
+// Times count from the first start of a rank's step; what was before it is negative.
 void Rebuilder::Normalize() {
   if (!graph_.timed) {
     for (std::size_t rank = 0; rank < graph_.step_start.size(); ++rank) {
@@ -189,7 +219,6 @@ void Rebuilder::Normalize() {
     return;
   }
   Picoseconds first = *std::min_element(graph_.step_start.begin(), graph_.step_start.end());
-  for (const Task& task : graph_.tasks) first = std::min(first, task.start);
   for (Task& task : graph_.tasks) {
     task.start -= first;
     task.end -= first;
@@ -359,6 +388,7 @@ void Rebuilder::FindLags() {
 absl::StatusOr<ReplayGraph> Rebuild(Recording recording, const RebuildOptions& options) {
   if (absl::Status status = CheckRecording(recording); !status.ok()) return status;
   if (recording.ranks.empty()) return absl::InvalidArgumentError("the trace has no ranks");
+  InferStreamWaits(recording);
   ReplayGraph graph;
   graph.recording = std::move(recording);
   if (absl::Status status = Rebuilder(graph, options.fold).Go(); !status.ok()) return status;

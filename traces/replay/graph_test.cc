@@ -335,6 +335,24 @@ TEST(Rebuild, HostCallsThatSynchroniseEndAfterTheStream) {
   EXPECT_EQ(Scaled(graph, 0.5), Picoseconds(88));
 }
 
+// Where the GPU is still at the step before, the step is that of the GPU.
+TEST(Rebuild, TheStepOfAGpuBehindItsHostIsTheGpus) {
+  constexpr std::int64_t kMs = 1'000'000'000;
+  RecordingBuilder b;
+  b.Rank(0, {"thread 1", "stream 7"});
+  b.Op(0, 0, "cudaLaunchKernel", 1 * kMs, 2 * kMs, OpKind::kHost);
+  b.Op(0, 1, "k", 90 * kMs, 140 * kMs);
+  b.DependsOn(0, 0, DependencyKind::kLaunch);
+  b.Op(0, 1, "k", 140 * kMs, 185 * kMs);
+  b.recording().ranks[0].step_end = Picoseconds(95 * kMs);
+  const ReplayGraph graph = RebuildOk(b.recording());
+  EXPECT_EQ(graph.step, Picoseconds(95 * kMs));
+  ExpectReplaysAsRecorded(graph);
+  ASSERT_THAT(graph.unpaired, SizeIs(1));
+  EXPECT_THAT(graph.unpaired[0].operations[0].name, HasSubstr("88 ms behind: k"));
+  EXPECT_EQ(Scaled(graph, 2), Picoseconds(190 * kMs));
+}
+
 TEST(Rebuild, RefusesAnEmptyTrace) {
   RecordingBuilder b;
   b.Rank(0, {"nccl"});

@@ -40,7 +40,11 @@ class Matcher {
   }
 
   void AddSingle(TaskId task, std::string what, std::string effect = kRunsAlone) {
-    found_.singles.push_back({task, std::move(what), std::move(effect)});
+    // In two steps: GCC 12 warns falsely of the move of a temporary.
+    Matches::Single& single = found_.singles.emplace_back();
+    single.task = task;
+    single.what = std::move(what);
+    single.effect = std::move(effect);
   }
 
   void Collect();

@@ -81,10 +81,10 @@ class Applier {
       ScaleKernels(static_cast<std::int32_t>(i), factor);
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", rank, " was not recorded; the trace has ",
-                     ranks.size() == 1 ? "rank " : "ranks from ", ranks.front().rank,
-                     ranks.size() == 1 ? "" : absl::StrCat(" to ", ranks.back().rank)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--straggler=", rank, ":", factor, ": rank ", rank, " was not recorded; the trace has ",
+        ranks.size(), ranks.size() == 1 ? " rank, " : " ranks, from ", ranks.front().rank,
+        ranks.size() == 1 ? "" : absl::StrCat(" to ", ranks.back().rank)));
   }
 
   void ChangeLinks() {
@@ -99,6 +99,7 @@ class Applier {
   }
 
   void ChangeLink(TaskId task) {
+    ++result_.communications;
     const Picoseconds recorded = DurationOf(graph_, task, result_.durations);
     const absl::StatusOr<Picoseconds> before = PriceOf(graph_, task, *what_if_.before);
     if (!before.ok()) {
@@ -112,6 +113,7 @@ class Applier {
     if (!after.ok() || *before <= Picoseconds(0) || *after == *before) return;
     const double ratio = static_cast<double>(after->value()) / static_cast<double>(before->value());
     SetDuration(graph_, task, Scale(recorded, ratio), result_.durations);
+    ++result_.changed;
   }
 
   bool Fits(TaskId task, const std::string& selector) const {
@@ -128,7 +130,8 @@ class Applier {
       SetDuration(graph_, task, Picoseconds(0), result_.durations);
     }
     if (any) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("no communication of the trace is '", selector,
+    return absl::InvalidArgumentError(absl::StrCat("--drop-exposed=", selector,
+                                                   ": no communication of the trace is '", selector,
                                                    "'; it has: ", absl::StrJoin(Known(), ", ")));
   }
 

@@ -35,6 +35,7 @@ struct KeptTime {
 struct WhatIfDurations {
   Durations durations;
   std::vector<KeptTime> kept;
+  std::int64_t communications = 0, changed = 0;  // where links changed: how many there are, did
 };
 
 // `base` changed: RecordedDurations, or of a graph without times PriceUntimed (then by the prices

@@ -114,7 +114,7 @@ TEST(Apply, RefusesAStragglerThatWasNotRecorded) {
   const auto applied = Apply(graph, ClassesOf(graph), what_if, RecordedDurations(graph));
   ASSERT_FALSE(applied.ok());
   EXPECT_THAT(applied.status().message(),
-              HasSubstr("rank 7 was not recorded; the trace has ranks from 0 to 3"));
+              HasSubstr("rank 7 was not recorded; the trace has 4 ranks, from 0 to 3"));
 }
 
 TEST(Apply, RefusesStepsThatPicosecondsCannotCount) {

@@ -17,6 +17,8 @@ std::string ClassName(const traces::OpClasses& classes, std::int32_t cls, traces
       return classes.names[static_cast<std::size_t>(cls)];
     case traces::PieceKind::kGap:
       return "launch gaps and what the trace does not say";
+    case traces::PieceKind::kHost:
+      return "host between calls";
     case traces::PieceKind::kStart:
       return "before the rank's step began";
     case traces::PieceKind::kEnd:

@@ -109,32 +109,33 @@ absl::Status AddFiles(const traces::Recording& recording, const TraceOutput& out
 }
 
 // Names that would be written and never found again.
-absl::Status CheckName(const std::string& path, TraceFormat format) {
+absl::Status CheckName(const std::string& path) {
   if (path == "-") {
     return absl::InvalidArgumentError("-: a trace is written to files, not to standard output");
   }
-  if (absl::EndsWith(path, kGroupsEnding)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": names that end in ", kGroupsEnding,
-                     " are those of the groups of a Chakra trace; call the trace something else"));
-  }
-  absl::string_view prefix = path;
-  absl::ConsumeSuffix(&prefix, ".et");
-  if (format == TraceFormat::kChakra && (prefix.empty() || absl::EndsWith(prefix, "/"))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": has no name before .RANK.et; write PREFIX.et"));
-  }
-  return absl::OkStatus();
+  if (!absl::EndsWith(path, kGroupsEnding)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": names that end in ", kGroupsEnding,
+                   " are those of the groups of a Chakra trace; call the trace something else"));
+}
+
+absl::Status CheckPrefix(const std::string& path, absl::string_view prefix) {
+  if (!prefix.empty() && !absl::EndsWith(prefix, "/")) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": has no name before .RANK.et; write PREFIX.et"));
 }
 
 }  // namespace
 
 absl::StatusOr<TraceOutput> OutputOf(const std::string& path, const std::string& to) {
+  OPTIMUS_RETURN_IF_ERROR(CheckName(path));
   TraceOutput output;
   OPTIMUS_ASSIGN_OR_RETURN(output.kind, to.empty() ? FormatOfName(path) : FormatOfFlag(to));
-  OPTIMUS_RETURN_IF_ERROR(CheckName(path, output.kind));
   absl::string_view name = path;
-  if (output.kind == TraceFormat::kChakra) absl::ConsumeSuffix(&name, ".et");
+  if (output.kind == TraceFormat::kChakra) {
+    absl::ConsumeSuffix(&name, ".et");
+    OPTIMUS_RETURN_IF_ERROR(CheckPrefix(path, name));
+  }
   output.path = std::string(name);
   return output;
 }

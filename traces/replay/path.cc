@@ -24,6 +24,8 @@ class Walker {
   }
   void Add(TaskId task, PieceKind kind, Picoseconds from, BoundBy reason) {
     from = std::clamp(from, from_, at_);
+    const bool host = kind == PieceKind::kGap && graph_.op(task).kind == OpKind::kHost;
+    if (host) kind = PieceKind::kHost;
     if (from < at_) pieces_.push_back({task, kind, from, at_, reason});
     at_ = from;
   }

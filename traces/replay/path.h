@@ -12,6 +12,7 @@ namespace optimus::traces {
 enum class PieceKind : std::uint8_t {
   kWork,   // the operation ran, or its transfer moved data
   kGap,    // it could have started and did not: launch latency, or what the file does not say
+  kHost,   // the same of a call on the host: what the host did since its last call
   kStart,  // before the rank's step began
   kEnd,    // behind the last operation, the rank's step went on
 };

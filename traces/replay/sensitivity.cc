@@ -17,11 +17,11 @@ std::vector<Sensitivity> Sensitivities(const ReplayGraph& graph, const OpClasses
     all.push_back(
         {classes.names[cls], id, Replay(graph, WithoutClass(graph, classes, id, durations)).step});
   }
-  const bool lags = std::any_of(durations.lag.begin(), durations.lag.end(),
-                                [](Picoseconds lag) { return lag > Picoseconds(0); });
-  if (lags) {
-    all.push_back({"launch gaps and what the trace does not say", -1,
-                   Replay(graph, WithoutLags(graph, durations)).step});
+  for (const bool of_host : {true, false}) {
+    Durations without = WithoutLags(graph, of_host, durations);
+    if (without.lag == durations.lag) continue;
+    all.push_back({of_host ? "host between calls" : "launch gaps and what the trace does not say",
+                   -1, Replay(graph, without).step});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Sensitivity& a, const Sensitivity& b) { return a.step < b.step; });

@@ -12,7 +12,8 @@
 namespace optimus::traces {
 
 struct Sensitivity {
-  std::string name;       // a class, or "launch gaps and what the trace does not say"
+  // A class, "host between calls", or "launch gaps and what the trace does not say".
+  std::string name;
   std::int32_t cls = -1;  // -1: lags
   Picoseconds step;       // with it free
 };

@@ -212,8 +212,9 @@ Durations WithoutClass(const ReplayGraph& graph, const OpClasses& classes, std::
   return durations;
 }
 
-Durations WithoutLags(const ReplayGraph& graph, Durations durations) {
+Durations WithoutLags(const ReplayGraph& graph, bool of_host, Durations durations) {
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {
+    if ((graph.op(task).kind == OpKind::kHost) != of_host) continue;
     durations.lag[task] = std::min(durations.lag[task], Picoseconds(0));
   }
   return durations;

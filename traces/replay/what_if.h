@@ -51,7 +51,7 @@ absl::StatusOr<Durations> PriceUntimed(const ReplayGraph& graph, const CostModel
 // Durations in which operations of one class last no time; lags stay.
 Durations WithoutClass(const ReplayGraph& graph, const OpClasses& classes, std::int32_t cls,
                        Durations durations);
-// In which there are no lags.
-Durations WithoutLags(const ReplayGraph& graph, Durations durations);
+// In which there are no lags: of calls of the host, or of all else.
+Durations WithoutLags(const ReplayGraph& graph, bool of_host, Durations durations);
 
 }  // namespace optimus::traces

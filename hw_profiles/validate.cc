@@ -59,9 +59,9 @@ absl::Status CheckRange(const std::string& path, const std::string& field, doubl
                                   value > 0 ? " (is the unit the one in its name?)" : ""));
   }
   const bool whole = field == "gpus_per_node" || field == "gpus_per_nic" ||
-                     field == "cluster_gpus" ||
-                     field == "streaming_multiprocessors" || absl::EndsWith(field, "_rows") ||
-                     absl::EndsWith(field, "_columns") || field == "most_splits";
+                     field == "cluster_gpus" || field == "streaming_multiprocessors" ||
+                     absl::EndsWith(field, "_rows") || absl::EndsWith(field, "_columns") ||
+                     field == "most_splits";
   if (whole && value != std::floor(value)) {
     return Bad(name, absl::StrCat("is ", value, "; must be a whole number"));
   }

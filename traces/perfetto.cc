@@ -10,6 +10,7 @@
 #include "traces/bubble_intervals.h"
 #include "traces/rank_times.h"
 #include "traces/span_name.h"
+#include "traces/track_descriptors.h"
 #include "traces/track_writer.h"
 
 namespace optimus::traces {
@@ -32,12 +33,8 @@ class TraceBuilder {
   absl::StatusOr<std::string> Build();
 
  private:
-  void DescribeRoot();
   void AddRank(const RankTimes& times, int position);
   std::string ProcessName(const RankTimes& times) const;
-  void DescribeProcess(const RankTimes& times, int position);
-  // Returns the sequence and track id of a new thread track.
-  std::uint32_t DescribeTrack(int position, int order, const std::string& name);
   void AddStream(const RankTimes& times, int position,
                  const std::vector<std::uint32_t>& operations);
   void AddBubbles(const RankTimes& times, int position);
@@ -48,57 +45,14 @@ class TraceBuilder {
   std::string trace_;
 };
 
-// Processes and threads have ids from 1 in the order in which they are to be drawn; a process's
-// first thread has the process's id (its main thread, which viewers put first).
+// Ids of a rank's process and tracks (track_descriptors.h).
 int ProcessId(int position) { return 1 + position * kTracksPerRank; }
-
-// A track's uuid: apart for processes and threads, never 0.
-std::uint64_t ProcessUuid(int position) {
-  return (std::uint64_t{1} << 32) + static_cast<std::uint64_t>(ProcessId(position));
-}
-
-void TraceBuilder::DescribeRoot() {
-  perfetto::TracePacket packet;
-  perfetto::TrackDescriptor* root = packet.mutable_track_descriptor();
-  root->set_uuid(0);
-  root->set_process_ordering(perfetto::TrackDescriptor::PROCESS_ORDERING_EXPLICIT);
-  root->set_thread_ordering(perfetto::TrackDescriptor::THREAD_ORDERING_EXPLICIT);
-  AppendPacket(packet, trace_);
-}
+int TrackId(int position, int order) { return ProcessId(position) + order; }
 
 std::string TraceBuilder::ProcessName(const RankTimes& times) const {
   std::string name = absl::StrCat("stage ", times.program->stage);
   if (schedule_.lanes > 1) absl::StrAppend(&name, " lane ", times.program->lane);
   return absl::StrCat(name, " (rank ", times.rank, ")");
-}
-
-void TraceBuilder::DescribeProcess(const RankTimes& times, int position) {
-  perfetto::TracePacket packet;
-  packet.set_timestamp(0);
-  perfetto::TrackDescriptor* track = packet.mutable_track_descriptor();
-  track->set_uuid(ProcessUuid(position));
-  track->set_sibling_order_rank(position);
-  track->mutable_process()->set_pid(ProcessId(position));
-  track->mutable_process()->set_legacy_sort_index(position);
-  track->mutable_process()->set_process_name(ProcessName(times));
-  AppendPacket(packet, trace_);
-}
-
-std::uint32_t TraceBuilder::DescribeTrack(int position, int order, const std::string& name) {
-  const int id = ProcessId(position) + order;
-  perfetto::TracePacket packet;
-  packet.set_timestamp(0);
-  perfetto::TrackDescriptor* track = packet.mutable_track_descriptor();
-  track->set_uuid(static_cast<std::uint64_t>(id));
-  track->set_parent_uuid(ProcessUuid(position));
-  track->set_name(name);
-  track->set_sibling_order_rank(order);
-  track->mutable_thread()->set_pid(ProcessId(position));
-  track->mutable_thread()->set_tid(id);
-  track->mutable_thread()->set_legacy_sort_index(order);
-  track->mutable_thread()->set_thread_name(name);
-  AppendPacket(packet, trace_);
-  return static_cast<std::uint32_t>(id);
 }
 
 void AnnotateAmount(absl::string_view key, double amount, TrackWriter& track) {
@@ -149,7 +103,8 @@ void TraceBuilder::AddStream(const RankTimes& times, int position,
                              const std::vector<std::uint32_t>& operations) {
   if (operations.empty()) return;
   const ir::Stream stream = times.program->operations[operations.front()].stream;
-  const std::uint32_t id = DescribeTrack(position, TrackOrder(stream), TrackName(stream));
+  const std::uint32_t id = DescribeTrack(TrackId(position, TrackOrder(stream)), ProcessId(position),
+                                         TrackName(stream), trace_);
   std::vector<std::string> names;
   absl::flat_hash_map<std::string, int> uses;
   for (const std::uint32_t op : operations) {
@@ -174,7 +129,8 @@ void TraceBuilder::AddBubbles(const RankTimes& times, int position) {
   const std::vector<BubbleInterval> bubbles =
       BubbleIntervals(schedule_, *times.program, times.starts, times.ends, timeline_.step);
   if (bubbles.empty()) return;
-  const std::uint32_t id = DescribeTrack(position, kBubbleOrder, "bubbles");
+  const std::uint32_t id =
+      DescribeTrack(TrackId(position, kBubbleOrder), ProcessId(position), "bubbles", trace_);
   TrackWriter track(id, id, trace_);
   for (const BubbleInterval& bubble : bubbles) {
     track.Begin(ToNanoseconds(bubble.start), "bubble");
@@ -190,7 +146,7 @@ void TraceBuilder::AddBubbles(const RankTimes& times, int position) {
 }
 
 void TraceBuilder::AddRank(const RankTimes& times, int position) {
-  DescribeProcess(times, position);
+  DescribeProcess(ProcessId(position), position, ProcessName(times), trace_);
   std::vector<std::vector<std::uint32_t>> streams(ir::kStreamCount);
   for (std::uint32_t id = 0; id < times.program->operations.size(); ++id) {
     streams[static_cast<std::size_t>(times.program->operations[id].stream)].push_back(id);
@@ -202,7 +158,7 @@ void TraceBuilder::AddRank(const RankTimes& times, int position) {
 absl::StatusOr<std::string> TraceBuilder::Build() {
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<RankTimes> ranks, CollectTimes(schedule_, timeline_));
   trace_.reserve(timeline_.spans.size() * 110);
-  DescribeRoot();
+  DescribeRoot(trace_);
   int position = 0;
   for (const RankTimes& times : ranks) AddRank(times, position++);
   return std::move(trace_);

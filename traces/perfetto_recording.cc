@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "traces/arrows.h"
 #include "traces/overlap_tracks.h"
+#include "traces/track_descriptors.h"
 #include "traces/track_writer.h"
 
 namespace optimus::traces {
@@ -67,19 +68,16 @@ class RecordingTrace {
         arrows_(FindArrows(recording, clocks_, kMostArrows)) {}
 
   std::string Build() {
-    DescribeRoot();
+    DescribeRoot(trace_);
     for (std::size_t i = 0; i < recording_.ranks.size(); ++i) AddRank(i);
     return std::move(trace_);
   }
 
  private:
-  void DescribeRoot();
   void AddRank(std::size_t index);
   void AddLane(std::size_t index, std::size_t lane, const std::vector<std::uint32_t>& operations);
   void AddTrack(std::size_t index, const std::vector<std::uint32_t>& operations,
                 const std::string& name);
-  void DescribeProcess(const RecordedRank& rank, std::size_t index);
-  std::uint32_t DescribeTrack(const std::string& name);
   void BeginSlice(std::size_t index, std::uint32_t id, bool intern, TrackWriter& track);
   void EndSlice(std::size_t index, std::uint32_t id, TrackWriter& track);
   void AnnotateOperation(const RecordedRank& rank, const RecordedOp& op, TrackWriter& track) const;
@@ -88,56 +86,15 @@ class RecordingTrace {
   const Clocks clocks_;
   const std::vector<std::vector<ArrowEnd>> arrows_;
   std::string trace_;
-  // Processes and tracks have ids in the order in which they are drawn; the first track of a
-  // process has the process's.
+  // Of the next process or track (track_descriptors.h), and of the process at hand.
   std::int32_t next_id_ = 1;
   std::int32_t process_ = 0;
 };
 
-void RecordingTrace::DescribeRoot() {
-  perfetto::TracePacket packet;
-  perfetto::TrackDescriptor* root = packet.mutable_track_descriptor();
-  root->set_uuid(0);
-  root->set_process_ordering(perfetto::TrackDescriptor::PROCESS_ORDERING_EXPLICIT);
-  root->set_thread_ordering(perfetto::TrackDescriptor::THREAD_ORDERING_EXPLICIT);
-  AppendPacket(packet, trace_);
-}
-
-std::uint64_t ProcessUuid(std::int32_t process) {
-  return (std::uint64_t{1} << 32) + static_cast<std::uint64_t>(process);
-}
-
-void RecordingTrace::DescribeProcess(const RecordedRank& rank, std::size_t index) {
-  process_ = next_id_;
-  perfetto::TracePacket packet;
-  packet.set_timestamp(0);
-  perfetto::TrackDescriptor* track = packet.mutable_track_descriptor();
-  track->set_uuid(ProcessUuid(process_));
-  track->set_sibling_order_rank(static_cast<std::int32_t>(index));
-  track->mutable_process()->set_pid(process_);
-  track->mutable_process()->set_legacy_sort_index(static_cast<std::int32_t>(index));
-  track->mutable_process()->set_process_name(
-      absl::StrCat("rank ", rank.rank,
-                   rank.stands_for > 1 ? absl::StrCat(" (for ", rank.stands_for, " ranks)") : ""));
-  AppendPacket(packet, trace_);
-}
-
-std::uint32_t RecordingTrace::DescribeTrack(const std::string& name) {
-  const std::int32_t id = next_id_++;
-  const std::int32_t order = id - process_;
-  perfetto::TracePacket packet;
-  packet.set_timestamp(0);
-  perfetto::TrackDescriptor* track = packet.mutable_track_descriptor();
-  track->set_uuid(static_cast<std::uint64_t>(id));
-  track->set_parent_uuid(ProcessUuid(process_));
-  track->set_name(name);
-  track->set_sibling_order_rank(order);
-  track->mutable_thread()->set_pid(process_);
-  track->mutable_thread()->set_tid(id);
-  track->mutable_thread()->set_legacy_sort_index(order);
-  track->mutable_thread()->set_thread_name(name);
-  AppendPacket(packet, trace_);
-  return static_cast<std::uint32_t>(id);
+std::string ProcessName(const RecordedRank& rank) {
+  const std::string others =
+      rank.stands_for > 1 ? absl::StrCat(" (for ", rank.stands_for, " ranks)") : "";
+  return absl::StrCat("rank ", rank.rank, others);
 }
 
 void RecordingTrace::AnnotateOperation(const RecordedRank& rank, const RecordedOp& op,
@@ -189,7 +146,7 @@ void RecordingTrace::EndSlice(std::size_t index, std::uint32_t id, TrackWriter& 
 void RecordingTrace::AddTrack(std::size_t index, const std::vector<std::uint32_t>& operations,
                               const std::string& name) {
   const RecordedRank& rank = recording_.ranks[index];
-  const std::uint32_t track_id = DescribeTrack(name);
+  const std::uint32_t track_id = DescribeTrack(next_id_++, process_, name, trace_);
   TrackWriter track(track_id, track_id, trace_);
   absl::flat_hash_map<std::int32_t, int> uses;
   for (const std::uint32_t id : operations) ++uses[rank.ops[id].name];
@@ -221,7 +178,8 @@ void RecordingTrace::AddLane(std::size_t index, std::size_t lane,
 
 void RecordingTrace::AddRank(std::size_t index) {
   const RecordedRank& rank = recording_.ranks[index];
-  DescribeProcess(rank, index);
+  process_ = next_id_;
+  DescribeProcess(process_, static_cast<std::int32_t>(index), ProcessName(rank), trace_);
   std::vector<std::vector<std::uint32_t>> lanes(rank.lanes.size());
   for (std::uint32_t id = 0; id < rank.ops.size(); ++id) {
     if (rank.ops[id].timed()) lanes[static_cast<std::size_t>(rank.ops[id].lane)].push_back(id);

@@ -33,9 +33,9 @@ constexpr JsonField kFields[] = {
 nlohmann::ordered_json ShareJson(const ExplainReport& report, const traces::Share& share) {
   nlohmann::ordered_json json;
   json["rank"] = share.rank;
-  json["class"] = ClassName(report.classes, share.cls, share.kind);
+  json["class"] = ClassName(report.traced.classes, share.cls, share.kind);
   json["time_s"] = ToSeconds(share.time);
-  if (share.longest != traces::kNoTask) json["longest"] = report.graph.name(share.longest);
+  if (share.longest != traces::kNoTask) json["longest"] = report.traced.graph.name(share.longest);
   return json;
 }
 
@@ -54,8 +54,8 @@ nlohmann::ordered_json PathJson(const ExplainReport& report) {
     json["from_s"] = ToSeconds(s.from);
     json["to_s"] = ToSeconds(s.to);
     json["operations"] = s.operations;
-    json["first"] = report.graph.name(s.first);
-    json["last"] = report.graph.name(s.last);
+    json["first"] = report.traced.graph.name(s.first);
+    json["last"] = report.traced.graph.name(s.last);
     json["waited_for"] = ReasonName(s.reason);
     json["shares"] = SharesJson(report, s.shares);
     all.push_back(std::move(json));
@@ -68,10 +68,10 @@ nlohmann::ordered_json GapsJson(const ExplainReport& report) {
   for (std::size_t i = 0; i < report.gaps.size(); ++i) {
     const traces::IdleGap& gap = report.gaps[i];
     nlohmann::ordered_json json;
-    json["rank"] = report.graph.recording.ranks[static_cast<std::size_t>(gap.rank)].rank;
+    json["rank"] = report.traced.graph.recording.ranks[static_cast<std::size_t>(gap.rank)].rank;
     json["from_s"] = ToSeconds(gap.from);
     json["to_s"] = ToSeconds(gap.to);
-    if (gap.next != traces::kNoTask) json["next"] = report.graph.name(gap.next);
+    if (gap.next != traces::kNoTask) json["next"] = report.traced.graph.name(gap.next);
     json["causes"] = SharesJson(report, report.gap_shares[i]);
     all.push_back(std::move(json));
   }
@@ -84,8 +84,7 @@ absl::Span<const JsonField> ExplainJsonFields() { return kFields; }
 
 std::string ExplainJson(const ExplainReport& report) {
   nlohmann::ordered_json json;
-  json["version"] = report.version;
-  AddTraceFacts(report.files, report.graph, report.step, json);
+  AddTraceFacts(report.traced, json);
   json["step_s"] = ToSeconds(report.run.step);
   json["critical_path"] = PathJson(report);
   json["critical_path_shares"] = SharesJson(report, report.path_shares);

@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "tools/replay_report.h"
-#include "tools/report.h"
 
 namespace optimus::tools {
 namespace {
@@ -42,31 +40,24 @@ std::vector<Stretch> StretchesOf(const traces::ReplayGraph& graph, const traces:
 
 }  // namespace
 
-absl::StatusOr<ExplainReport> MakeExplainReport(traces::ReplayGraph graph,
-                                                const ParsedWhatIf& prices, std::int32_t rank,
+absl::StatusOr<ExplainReport> MakeExplainReport(TracedStep traced, const ParsedWhatIf& prices,
                                                 std::size_t top) {
   ExplainReport report;
-  report.version = OPTIMUS_VERSION;
-  report.rank = rank;
-  report.graph = std::move(graph);
-  report.classes = ClassesOf(report.graph);
-  if (prices.profile.has_value()) {
-    report.profile = prices.profile->name();
-    report.profile_hash = ProfileHash(*prices.profile);
-  }
-  OPTIMUS_ASSIGN_OR_RETURN(const std::int32_t index, RankIndex(report.graph.recording, rank));
+  report.traced = std::move(traced);
+  const traces::ReplayGraph& graph = report.traced.graph;
+  const traces::OpClasses& classes = report.traced.classes;
   OPTIMUS_ASSIGN_OR_RETURN(const traces::Durations durations,
-                           BaseDurations(report.graph, prices.before.get()));
-  report.run = Replay(report.graph, durations);
-  const std::vector<traces::PathPiece> path = CriticalPath(report.graph, report.run);
-  report.path = StretchesOf(report.graph, report.classes, path);
-  report.path_shares = SharesOf(report.graph, report.classes, path);
-  report.gaps = LongestGaps(report.graph, report.run, top, index);
+                           BaseDurations(graph, prices.before.get()));
+  report.run = Replay(graph, durations);
+  const std::vector<traces::PathPiece> path = CriticalPath(graph, report.run);
+  report.path = StretchesOf(graph, classes, path);
+  report.path_shares = SharesOf(graph, classes, path);
+  report.gaps = LongestGaps(graph, report.run, top, report.traced.rank_index);
   report.gap_shares.reserve(report.gaps.size());
   for (const traces::IdleGap& gap : report.gaps) {
-    report.gap_shares.push_back(SharesOf(report.graph, report.classes, gap.path));
+    report.gap_shares.push_back(SharesOf(graph, classes, gap.path));
   }
-  report.sensitivities = Sensitivities(report.graph, report.classes, durations);
+  report.sensitivities = Sensitivities(graph, classes, durations);
   return report;
 }
 

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/traced_step.h"
 #include "tools/what_if_flags.h"
-#include "traces/replay/classes.h"
 #include "traces/replay/gaps.h"
-#include "traces/replay/graph.h"
 #include "traces/replay/path.h"
 #include "traces/replay/replay.h"
 #include "traces/replay/sensitivity.h"
@@ -26,14 +25,9 @@ struct Stretch {
   std::vector<traces::Share> shares;  // of its time by class
 };
 
+// Gaps are those of all ranks, or of TracedStep::rank.
 struct ExplainReport {
-  std::string version;
-  std::vector<std::string> files;
-  std::string profile, profile_hash;  // empty: none was given
-  std::int32_t rank = -1;             // whose gaps; -1: of all ranks
-  std::optional<std::int64_t> step;
-  traces::ReplayGraph graph;
-  traces::OpClasses classes;
+  TracedStep traced;
   traces::Run run;
   std::vector<Stretch> path;               // the critical path, in time order
   std::vector<traces::Share> path_shares;  // of it, by rank and class
@@ -42,9 +36,8 @@ struct ExplainReport {
   std::vector<traces::Sensitivity> sensitivities;
 };
 
-// `rank`: global, or -1. `top`: how many gaps. INVALID_ARGUMENT.
-absl::StatusOr<ExplainReport> MakeExplainReport(traces::ReplayGraph graph,
-                                                const ParsedWhatIf& prices, std::int32_t rank,
+// `top`: how many gaps. INVALID_ARGUMENT.
+absl::StatusOr<ExplainReport> MakeExplainReport(TracedStep traced, const ParsedWhatIf& prices,
                                                 std::size_t top);
 
 }  // namespace optimus::tools

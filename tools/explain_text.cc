@@ -24,7 +24,7 @@ void AppendPathShares(const ExplainReport& report, std::string& out) {
                    {{"of the step", "%"}, false}});
   std::vector<std::pair<std::string, Picoseconds>> classes;
   for (const traces::Share& share : report.path_shares) {
-    const std::string name = ClassName(report.classes, share.cls, share.kind);
+    const std::string name = ClassName(report.traced.classes, share.cls, share.kind);
     const auto known = std::find_if(classes.begin(), classes.end(),
                                     [&](const auto& entry) { return entry.first == name; });
     if (known == classes.end()) {
@@ -60,7 +60,7 @@ std::string SharesText(const ExplainReport& report, const std::vector<traces::Sh
   std::string text;
   for (std::size_t i = 0; i < std::min(shares.size(), kShown); ++i) {
     absl::StrAppend(&text, i == 0 ? "" : ", ",
-                    ClassName(report.classes, shares[i].cls, shares[i].kind), " ",
+                    ClassName(report.traced.classes, shares[i].cls, shares[i].kind), " ",
                     unit.Format(shares[i].time));
   }
   if (shares.size() > kShown) absl::StrAppend(&text, ", ", shares.size() - kShown, " more");
@@ -72,7 +72,7 @@ std::string StretchText(const ExplainReport& report, const Stretch& s) {
   return absl::StrCat(
       unit.WithName(s.from), ": rank ", s.rank, " for ", unit.WithName(s.to - s.from), " (",
       SharesText(report, s.shares), "), ", Count(s.operations, "operation", "operations"), " from ",
-      OpName(report.graph, s.first), " on, which waited for ", ReasonText(s.reason));
+      OpName(report.traced.graph, s.first), " on, which waited for ", ReasonText(s.reason));
 }
 
 void AppendPath(const ExplainReport& report, std::size_t top, std::string& out) {
@@ -89,13 +89,14 @@ void AppendPath(const ExplainReport& report, std::size_t top, std::string& out) 
 std::string GapText(const ExplainReport& report, std::size_t index) {
   const traces::IdleGap& gap = report.gaps[index];
   const TimeUnit unit(report.run.step);
-  const std::int32_t rank = report.graph.recording.ranks[static_cast<std::size_t>(gap.rank)].rank;
+  const std::int32_t rank =
+      report.traced.graph.recording.ranks[static_cast<std::size_t>(gap.rank)].rank;
   std::string text = absl::StrCat("rank ", rank, ", ", unit.WithName(gap.length()), " at ",
                                   unit.WithName(gap.from), ", ");
   if (gap.next == traces::kNoTask) {
     absl::StrAppend(&text, "after its last kernel. Till the end of the step: ");
   } else {
-    absl::StrAppend(&text, "before ", OpName(report.graph, gap.next), ". It waited for: ");
+    absl::StrAppend(&text, "before ", OpName(report.traced.graph, gap.next), ". It waited for: ");
   }
   constexpr std::size_t kShown = 4;
   const std::vector<traces::Share>& shares = report.gap_shares[index];
@@ -133,17 +134,14 @@ void AppendSensitivities(const ExplainReport& report, std::string& out) {
 
 std::string ExplainText(const ExplainReport& report, std::size_t top) {
   const TimeUnit unit(report.run.step);
-  std::string out = absl::StrCat("optimus ", report.version, " explain\n");
-  AppendTraceFacts(report.files, report.graph, report.step, out);
-  if (!report.profile.empty()) {
-    AppendFact("profile", absl::StrCat(report.profile, " (hash ", report.profile_hash, ")"), out);
-  }
+  std::string out = absl::StrCat("optimus ", report.traced.version, " explain\n");
+  AppendTraceFacts(report.traced, out);
   AppendFact("step", unit.WithName(report.run.step), out);
   AppendPathShares(report, out);
   AppendPath(report, top, out);
   AppendGaps(report, out);
   AppendSensitivities(report, out);
-  AppendUnpaired(report.graph, out);
+  AppendUnpaired(report.traced.graph, out);
   return out;
 }
 

@@ -74,13 +74,13 @@ const char* ReasonName(traces::BoundBy reason) {
 std::string ShareText(const ExplainReport& report, const traces::Share& share, std::int32_t rank) {
   const TimeUnit unit(report.run.step);
   std::string text = absl::StrCat(unit.WithName(share.time), " ",
-                                  ClassName(report.classes, share.cls, share.kind));
+                                  ClassName(report.traced.classes, share.cls, share.kind));
   // A transfer is of all its members, whichever rank the path came by.
   const bool shared =
-      share.longest != traces::kNoTask && report.graph.tasks[share.longest].transfer >= 0;
+      share.longest != traces::kNoTask && report.traced.graph.tasks[share.longest].transfer >= 0;
   if (share.rank != rank && !shared) absl::StrAppend(&text, " on rank ", share.rank);
   if (share.kind == traces::PieceKind::kWork && share.longest != traces::kNoTask) {
-    absl::StrAppend(&text, " (", OpName(report.graph, share.longest), ")");
+    absl::StrAppend(&text, " (", OpName(report.traced.graph, share.longest), ")");
   }
   return text;
 }

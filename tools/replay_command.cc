@@ -13,7 +13,6 @@
 #include "tools/explain_json.h"
 #include "tools/explain_report.h"
 #include "tools/explain_text.h"
-#include "tools/out_of_memory.h"
 #include "tools/outputs.h"
 #include "tools/replay_json.h"
 #include "tools/replay_report.h"
@@ -34,47 +33,7 @@ std::string NotNegative(const std::string& value) {
 }
 
 void AddRankFlag(CLI::App& command, std::int32_t& rank, const char* meaning) {
-  command.add_option("--rank", rank, meaning)->check(CLI::Range(0, 2'147'483'646))->type_name("R");
-}
-
-// The trace, rebuilt, and what is needed to run it again.
-struct Loaded {
-  traces::ReplayGraph graph;
-  std::vector<std::string> files;
-  std::optional<std::int64_t> step;
-};
-
-// The profiler's step that was read: the one that the first rank's window is.
-std::optional<std::int64_t> StepOf(const traces::Recording& recording) {
-  const traces::RecordedRank& first = recording.ranks.front();
-  if (recording.steps.empty() || recording.one_clock) return std::nullopt;
-  for (const traces::StepMark& mark : recording.steps) {
-    if (mark.rank == first.rank && mark.start == first.step_start && mark.end == first.step_end) {
-      return mark.number;
-    }
-  }
-  return std::nullopt;
-}
-
-absl::StatusOr<traces::Recording> Load(const TraceInputs& inputs) {
-  return CatchOutOfMemory(inputs.paths.front(), "reading", [&] { return LoadTrace(inputs); });
-}
-
-absl::StatusOr<Loaded> Rebuilt(const TraceInputs& inputs, traces::Recording recording) {
-  Loaded loaded;
-  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<TraceFile> files, FindTraceFiles(inputs));
-  loaded.files.reserve(files.size());
-  for (const TraceFile& file : files) loaded.files.push_back(file.path);
-  if (!recording.ranks.empty()) loaded.step = StepOf(recording);
-  absl::StatusOr<traces::ReplayGraph> graph =
-      CatchOutOfMemory(inputs.paths.front(), "rebuilding",
-                       [&] { return Rebuild(std::move(recording), {inputs.fold}); });
-  if (!graph.ok()) {
-    return absl::Status(graph.status().code(),
-                        absl::StrCat(inputs.paths.front(), ": ", graph.status().message()));
-  }
-  loaded.graph = *std::move(graph);
-  return loaded;
+  command.add_option("--rank", rank, meaning)->check(NotNegative)->type_name("R");
 }
 
 // What --trace asks for.
@@ -95,7 +54,7 @@ absl::Status WriteRun(const ReplayReport& report, const std::optional<TraceOutpu
                       const std::vector<NamedFile>& read) {
   if (!output.has_value()) return absl::OkStatus();
   const traces::Recording recording =
-      RecordRun(report.graph, report.what_if ? report.what_if->run : report.replayed.run);
+      RecordRun(report.traced.graph, report.what_if ? report.what_if->run : report.replayed.run);
   OPTIMUS_RETURN_IF_ERROR(CheckOutput(recording, *output, read));
   return WriteTrace(recording, *output);
 }
@@ -132,19 +91,18 @@ absl::StatusOr<int> RunReplay(const ReplayFlags& flags) {
   }
   Progress progress;
   progress.Show(absl::StrCat("reading ", flags.inputs.paths.front()));
-  OPTIMUS_ASSIGN_OR_RETURN(traces::Recording recording, Load(flags.inputs));
+  OPTIMUS_ASSIGN_OR_RETURN(traces::Recording recording, LoadTrace(flags.inputs));
   OPTIMUS_ASSIGN_OR_RETURN(const ParsedWhatIf what_if, ParseWhatIf(flags.what_if, recording));
   progress.Show(absl::StrCat("replaying ", flags.inputs.paths.front()));
-  OPTIMUS_ASSIGN_OR_RETURN(Loaded loaded, Rebuilt(flags.inputs, std::move(recording)));
-  OPTIMUS_ASSIGN_OR_RETURN(ReplayReport report,
-                           MakeReplayReport(std::move(loaded.graph), what_if, flags.rank));
-  report.files = std::move(loaded.files);
-  report.step = loaded.step;
+  OPTIMUS_ASSIGN_OR_RETURN(
+      TracedStep traced,
+      RebuildStep(flags.inputs.paths.front(), std::move(recording), what_if, flags.rank));
+  OPTIMUS_ASSIGN_OR_RETURN(const ReplayReport report, MakeReplayReport(std::move(traced), what_if));
   OPTIMUS_RETURN_IF_ERROR(WriteRun(report, output, read));
   progress.Clear();
   OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags.json ? ReplayJson(report) : ReplayText(report)));
   if (output.has_value()) {
-    progress.Say(absl::StrCat("wrote ", DescribeOutput(report.graph.recording, *output)));
+    progress.Say(absl::StrCat("wrote ", DescribeOutput(report.traced.graph.recording, *output)));
   }
   return kExitSuccess;
 }
@@ -172,17 +130,17 @@ CLI::App* AddExplainCommand(CLI::App& app, ExplainFlags& flags) {
 absl::StatusOr<int> RunExplain(const ExplainFlags& flags) {
   Progress progress;
   progress.Show(absl::StrCat("reading ", flags.inputs.paths.front()));
-  OPTIMUS_ASSIGN_OR_RETURN(traces::Recording recording, Load(flags.inputs));
+  OPTIMUS_ASSIGN_OR_RETURN(traces::Recording recording, LoadTrace(flags.inputs));
   WhatIfFlags prices;
   prices.profile = flags.profile;
   OPTIMUS_ASSIGN_OR_RETURN(const ParsedWhatIf parsed, ParseWhatIf(prices, recording));
   progress.Show(absl::StrCat("explaining ", flags.inputs.paths.front()));
-  OPTIMUS_ASSIGN_OR_RETURN(Loaded loaded, Rebuilt(flags.inputs, std::move(recording)));
+  OPTIMUS_ASSIGN_OR_RETURN(
+      TracedStep traced,
+      RebuildStep(flags.inputs.paths.front(), std::move(recording), parsed, flags.rank));
   const auto top = static_cast<std::size_t>(flags.top);
-  OPTIMUS_ASSIGN_OR_RETURN(ExplainReport report,
-                           MakeExplainReport(std::move(loaded.graph), parsed, flags.rank, top));
-  report.files = std::move(loaded.files);
-  report.step = loaded.step;
+  OPTIMUS_ASSIGN_OR_RETURN(const ExplainReport report,
+                           MakeExplainReport(std::move(traced), parsed, top));
   progress.Clear();
   OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags.json ? ExplainJson(report) : ExplainText(report, top)));
   return kExitSuccess;

@@ -48,10 +48,10 @@ nlohmann::ordered_json ColumnJson(const ReplayReport& report, const ReplayColumn
   json["copy_s"] = ToSeconds(column.times.copy);
   json["idle_s"] = ToSeconds(column.times.idle);
   json["total_s"] = nlohmann::ordered_json::object();
-  for (std::size_t i = 0; i < report.classes.names.size(); ++i) {
-    const std::string& name = report.classes.names[i];
+  for (std::size_t i = 0; i < report.traced.classes.names.size(); ++i) {
+    const std::string& name = report.traced.classes.names[i];
     json["total_s"][name] = ToSeconds(column.times.total[i]);
-    if (report.classes.kinds[i] != traces::OpKind::kCommunication) continue;
+    if (report.traced.classes.kinds[i] != traces::OpKind::kCommunication) continue;
     json["exposed_s"][name] = ToSeconds(column.times.exposed[i]);
   }
   return json;
@@ -63,13 +63,12 @@ absl::Span<const JsonField> ReplayJsonFields() { return kFields; }
 
 std::string ReplayJson(const ReplayReport& report) {
   nlohmann::ordered_json json;
-  json["version"] = report.version;
-  AddTraceFacts(report.files, report.graph, report.step, json);
-  if (!report.profile.empty()) {
-    json["profile"] = report.profile;
-    json["profile_hash"] = report.profile_hash;
+  AddTraceFacts(report.traced, json);
+  if (!report.traced.profile.empty()) {
+    json["profile"] = report.traced.profile;
+    json["profile_hash"] = report.traced.profile_hash;
   }
-  if (report.rank >= 0) json["rank"] = report.rank;
+  if (report.traced.rank >= 0) json["rank"] = report.traced.rank;
   if (report.recorded) json["recorded"] = ColumnJson(report, *report.recorded);
   json["replayed"] = ColumnJson(report, report.replayed);
   if (report.what_if) {

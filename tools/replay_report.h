@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/traced_step.h"
 #include "tools/what_if_flags.h"
 #include "traces/replay/account.h"
-#include "traces/replay/classes.h"
-#include "traces/replay/graph.h"
 #include "traces/replay/replay.h"
 
 namespace optimus::tools {
@@ -20,14 +19,9 @@ struct ReplayColumn {
   traces::TimeAccount times;
 };
 
+// Times are the mean over GPUs, or of TracedStep::rank.
 struct ReplayReport {
-  std::string version;
-  std::vector<std::string> files;
-  std::string profile, profile_hash;  // empty: none was given
-  std::int32_t rank = -1;             // whose times; -1: the mean over GPUs
-  std::optional<std::int64_t> step;   // number of the profiler's step
-  traces::ReplayGraph graph;
-  traces::OpClasses classes;
+  TracedStep traced;
   std::optional<ReplayColumn> recorded;  // absent: the trace has no times
   ReplayColumn replayed;
   std::optional<ReplayColumn> what_if;
@@ -36,15 +30,7 @@ struct ReplayReport {
   std::vector<traces::KeptTime> kept;  // that the what-if should have changed, and could not
 };
 
-// Runs `graph` again, and as `what_if` says. `rank`: global, or -1. INVALID_ARGUMENT.
-absl::StatusOr<ReplayReport> MakeReplayReport(traces::ReplayGraph graph,
-                                              const ParsedWhatIf& what_if, std::int32_t rank);
-
-// As recorded; of a trace without times by `costs`, INVALID_ARGUMENT where that is null.
-absl::StatusOr<traces::Durations> BaseDurations(const traces::ReplayGraph& graph,
-                                                const CostModel* costs);
-
-// Index of a recorded rank; INVALID_ARGUMENT naming those that are there. -1 stays -1.
-absl::StatusOr<std::int32_t> RankIndex(const traces::Recording& recording, std::int32_t rank);
+// Runs the step again, and as `what_if` says. INVALID_ARGUMENT.
+absl::StatusOr<ReplayReport> MakeReplayReport(TracedStep traced, const ParsedWhatIf& what_if);
 
 }  // namespace optimus::tools

@@ -89,12 +89,13 @@ void AppendSteps(const ReplayReport& report, std::string& out) {
 }
 
 void AppendAccount(const ReplayReport& report, std::string& out) {
-  const std::string whose = report.rank < 0 ? "mean over GPUs" : absl::StrCat("rank ", report.rank);
+  const std::string whose =
+      report.traced.rank < 0 ? "mean over GPUs" : absl::StrCat("rank ", report.traced.rank);
   Table table(report, absl::StrCat("where the step goes, ", whose));
   table.Row("compute", [](const ReplayColumn& c) { return c.times.compute; });
-  for (std::size_t i = 0; i < report.classes.names.size(); ++i) {
-    if (report.classes.kinds[i] != traces::OpKind::kCommunication) continue;
-    table.RowUnlessNothing(absl::StrCat("exposed ", report.classes.names[i]),
+  for (std::size_t i = 0; i < report.traced.classes.names.size(); ++i) {
+    if (report.traced.classes.kinds[i] != traces::OpKind::kCommunication) continue;
+    table.RowUnlessNothing(absl::StrCat("exposed ", report.traced.classes.names[i]),
                            [i](const ReplayColumn& c) { return c.times.exposed[i]; });
   }
   table.RowUnlessNothing("waiting for other ranks",
@@ -108,10 +109,10 @@ void AppendAccount(const ReplayReport& report, std::string& out) {
 void AppendTotals(const ReplayReport& report, std::string& out) {
   Table table(report, "in all, overlapped or not");
   bool any = false;
-  for (std::size_t i = 1; i < report.classes.names.size(); ++i) {
+  for (std::size_t i = 1; i < report.traced.classes.names.size(); ++i) {
     const Get get = [i](const ReplayColumn& c) { return c.times.total[i]; };
     if (get(report.replayed) == Picoseconds(0)) continue;
-    table.Row(report.classes.names[i], get);
+    table.Row(report.traced.classes.names[i], get);
     any = true;
   }
   if (any) absl::StrAppend(&out, "\n", table.Render());
@@ -130,16 +131,13 @@ void AppendKept(const ReplayReport& report, std::string& out) {
 }  // namespace
 
 std::string ReplayText(const ReplayReport& report) {
-  std::string out = absl::StrCat("optimus ", report.version, " replay\n");
-  AppendTraceFacts(report.files, report.graph, report.step, out);
-  if (!report.profile.empty()) {
-    AppendFact("profile", absl::StrCat(report.profile, " (hash ", report.profile_hash, ")"), out);
-  }
+  std::string out = absl::StrCat("optimus ", report.traced.version, " replay\n");
+  AppendTraceFacts(report.traced, out);
   AppendSteps(report, out);
   AppendAccount(report, out);
   AppendTotals(report, out);
   AppendKept(report, out);
-  AppendUnpaired(report.graph, out);
+  AppendUnpaired(report.traced.graph, out);
   return out;
 }
 

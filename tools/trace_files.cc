@@ -223,6 +223,14 @@ absl::StatusOr<std::vector<NamedFile>> TraceInputFiles(const TraceInputs& inputs
   return named;
 }
 
+std::vector<std::string> SourcesOf(const traces::Recording& recording) {
+  std::vector<std::string> sources;
+  for (const traces::RecordedRank& rank : recording.ranks) {
+    if (sources.empty() || sources.back() != rank.source) sources.push_back(rank.source);
+  }
+  return sources;
+}
+
 absl::StatusOr<traces::Recording> LoadTrace(const TraceInputs& inputs) {
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<TraceFile> files, FindTraceFiles(inputs));
   OPTIMUS_ASSIGN_OR_RETURN(traces::Recording recording, ReadTraceFiles(files, inputs));

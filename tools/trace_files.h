@@ -52,6 +52,9 @@ absl::StatusOr<std::vector<TraceFile>> FindTraceFiles(const TraceInputs& inputs)
 // All that LoadTrace reads, for CheckOverwrites.
 absl::StatusOr<std::vector<NamedFile>> TraceInputFiles(const TraceInputs& inputs);
 
+// The files that the ranks of `recording` were read from, each once, in the order of the ranks.
+std::vector<std::string> SourcesOf(const traces::Recording& recording);
+
 // The trace. Errors name file, field and rank; nothing is half read.
 absl::StatusOr<traces::Recording> LoadTrace(const TraceInputs& inputs);
 

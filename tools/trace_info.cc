@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "tools/trace_files.h"
 
 namespace optimus::tools {
 namespace {
@@ -165,7 +166,6 @@ void AddRanks(const Recording& recording, TraceInfo& info) {
     kinds[i].kind = static_cast<traces::CommunicationKind>(i);
   }
   for (const RecordedRank& rank : recording.ranks) {
-    if (info.files.empty() || info.files.back() != rank.source) info.files.push_back(rank.source);
     info.ranks.push_back(rank.rank);
     info.step = std::max(info.step, StepOf(rank));
     info.operations += std::ssize(rank.ops);
@@ -181,6 +181,7 @@ void AddRanks(const Recording& recording, TraceInfo& info) {
 
 TraceInfo InfoOf(const Recording& recording) {
   TraceInfo info;
+  info.files = SourcesOf(recording);
   info.format = recording.format;
   info.world = recording.world;
   info.folded = recording.folded;

@@ -49,16 +49,17 @@ nlohmann::ordered_json RemarksJson(const traces::Recording& recording) {
 
 }  // namespace
 
-void AddTraceFacts(const std::vector<std::string>& files, const traces::ReplayGraph& graph,
-                   std::optional<std::int64_t> step, nlohmann::ordered_json& json) {
+void AddTraceFacts(const TracedStep& traced, nlohmann::ordered_json& json) {
+  const traces::ReplayGraph& graph = traced.graph;
   const traces::Recording& recording = graph.recording;
-  json["files"] = files;
+  json["version"] = traced.version;
+  json["files"] = traced.files;
   json["format"] = recording.format;
   json["ranks"] = nlohmann::ordered_json::array();
   for (const traces::RecordedRank& rank : recording.ranks) json["ranks"].push_back(rank.rank);
   if (recording.world > 0) json["world"] = recording.world;
   json["folded"] = recording.folded;
-  if (step.has_value()) json["step_number"] = *step;
+  if (traced.step.has_value()) json["step_number"] = *traced.step;
   json["operations"] = graph.tasks.size();
   json["clocks"] = ClocksJson(graph);
   json["unpaired"] = UnpairedJson(graph);

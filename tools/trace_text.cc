@@ -77,15 +77,16 @@ std::string UnpairedText(const traces::Unpaired& all, const TimeUnit& unit) {
 
 }  // namespace
 
-void AppendTraceFacts(const std::vector<std::string>& files, const traces::ReplayGraph& graph,
-                      std::optional<std::int64_t> step, std::string& out) {
-  const traces::Recording& recording = graph.recording;
-  std::string text =
-      absl::StrCat(FilesText(files), ": ", recording.format, ", ", RanksText(recording), ", ",
-                   Count(static_cast<std::int64_t>(graph.tasks.size()), "operation", "operations"));
-  if (step.has_value()) absl::StrAppend(&text, ", step ", *step);
+void AppendTraceFacts(const TracedStep& traced, std::string& out) {
+  const traces::Recording& recording = traced.graph.recording;
+  std::string text = absl::StrCat(
+      FilesText(traced.files), ": ", recording.format, ", ", RanksText(recording), ", ",
+      Count(static_cast<std::int64_t>(traced.graph.tasks.size()), "operation", "operations"));
+  if (traced.step.has_value()) absl::StrAppend(&text, ", step ", *traced.step);
   AppendFact("trace", text, out);
-  AppendClocks(graph, out);
+  AppendClocks(traced.graph, out);
+  if (traced.profile.empty()) return;
+  AppendFact("profile", absl::StrCat(traced.profile, " (hash ", traced.profile_hash, ")"), out);
 }
 
 void AppendUnpaired(const traces::ReplayGraph& graph, std::string& out) {

@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   auto recording = ReadKinetoText(text, "fuzz", {});
   if (!recording.ok()) return 0;
-  const auto graph = Rebuild(*std::move(recording), {});
+  const auto graph = Rebuild(*std::move(recording));
   if (!graph.ok()) return 0;
   const Durations durations = RecordedDurations(*graph);
   CheckRun(*graph, durations);

@@ -36,11 +36,11 @@ EdgeKind KindOf(DependencyKind kind) {
 
 class Rebuilder {
  public:
-  Rebuilder(ReplayGraph& graph, bool fold) : graph_(graph), fold_(fold || graph.recording.folded) {}
+  explicit Rebuilder(ReplayGraph& graph) : graph_(graph) {}
 
   absl::Status Go() {
     if (absl::Status status = AddTasks(); !status.ok()) return status;
-    Matches matches = FindMatches(graph_, fold_);
+    Matches matches = FindMatches(graph_);
     Align(matches.matches);
     Normalize();
     for (const Matches::Single& single : matches.singles) {
@@ -73,18 +73,22 @@ class Rebuilder {
   void FindLags();
   Picoseconds ReadyTime(TaskId task) const;
   void List(TaskId task, const std::string& what, const std::string& effect);
+  void List(const std::string& what, const std::string& effect, Unpaired::Operation operation);
   void SortUnpaired();
 
   ReplayGraph& graph_;
-  bool fold_;
   std::map<std::pair<std::string, std::string>, Unpaired> unpaired_;
 };
 
 void Rebuilder::List(TaskId task, const std::string& what, const std::string& effect) {
+  List(what, effect, {graph_.rank_of(task), graph_.name(task), graph_.tasks[task].start});
+}
+
+void Rebuilder::List(const std::string& what, const std::string& effect,
+                     Unpaired::Operation operation) {
   Unpaired& all = unpaired_[{what, effect}];
   ++all.count;
-  if (all.operations.size() >= Unpaired::kMostListed) return;
-  all.operations.push_back({graph_.rank_of(task), graph_.name(task), graph_.tasks[task].start});
+  if (all.operations.size() < Unpaired::kMostListed) all.operations.push_back(std::move(operation));
 }
 
 void Rebuilder::SortUnpaired() {
@@ -107,13 +111,9 @@ Picoseconds Rebuilder::ShiftOf(std::size_t rank) {
   if (!wraps && difference > -kRelatedNs && difference < kRelatedNs) {
     return Picoseconds(difference * 1000);
   }
-  Unpaired& all = unpaired_[{"rank whose clock has nothing to do with that of the first rank",
-                             "its step starts when the first rank's does, before collectives "
-                             "correct its clock"}];
-  ++all.count;
-  if (all.operations.size() < Unpaired::kMostListed) {
-    all.operations.push_back({ranks[rank].rank, ranks[rank].source, Picoseconds(0)});
-  }
+  List("rank whose clock has nothing to do with that of the first rank",
+       "its step starts when the first rank's does, before collectives correct its clock",
+       {ranks[rank].rank, ranks[rank].source, Picoseconds(0)});
   return first.step_start - ranks[rank].step_start;
 }
 
@@ -144,16 +144,12 @@ Picoseconds Rebuilder::StartOf(const RecordedRank& rank) {
       if (dependency.kind != DependencyKind::kLaunch) continue;
       const RecordedOp& launch = rank.ops[dependency.op];
       if (!launch.timed() || op.start - launch.end < kBehind) return rank.step_start;
-      Unpaired& all = unpaired_[{"rank whose GPU was still at the step before when the step began",
-                                 "its step counts from its first operation on the GPU; how long "
-                                 "the host would need alone is not known"}];
-      ++all.count;
-      if (all.operations.size() < Unpaired::kMostListed) {
-        const double behind_ms = ToMicroseconds(op.start - launch.end) / 1000;
-        const std::string& name = graph_.recording.names[static_cast<std::size_t>(op.name)];
-        all.operations.push_back(
-            {rank.rank, absl::StrCat(behind_ms, " ms behind: ", name), Picoseconds(0)});
-      }
+      const double behind_ms = ToMicroseconds(op.start - launch.end) / 1000;
+      const std::string& name = graph_.recording.names[static_cast<std::size_t>(op.name)];
+      List("rank whose GPU was still at the step before when the step began",
+           "its step counts from its first operation on the GPU; how long the host would need "
+           "alone is not known",
+           {rank.rank, absl::StrCat(behind_ms, " ms behind: ", name), Picoseconds(0)});
       return op.start;
     }
     return rank.step_start;
@@ -196,15 +192,14 @@ absl::Status Rebuilder::AddRank(std::size_t rank, Picoseconds shift) {
 
 void Rebuilder::Align(const std::vector<Match>& matches) {
   graph_.corrections = FindCorrections(graph_, matches);
-  for (const ClockCorrection& correction : graph_.corrections) {
-    for (std::size_t rank = 0; rank < graph_.recording.ranks.size(); ++rank) {
-      if (graph_.recording.ranks[rank].rank != correction.rank) continue;
-      graph_.step_start[rank] += correction.correction;
-      graph_.step_tail[rank] += correction.correction;
-      for (TaskId task = graph_.first_task[rank]; task < graph_.first_task[rank + 1]; ++task) {
-        graph_.tasks[task].start += correction.correction;
-        graph_.tasks[task].end += correction.correction;
-      }
+  for (std::size_t i = 0; i < graph_.corrections.size(); ++i) {
+    const Picoseconds correction = graph_.corrections[i].correction;
+    const std::size_t rank = i + 1;  // the first is the reference
+    graph_.step_start[rank] += correction;
+    graph_.step_tail[rank] += correction;
+    for (TaskId task = graph_.first_task[rank]; task < graph_.first_task[rank + 1]; ++task) {
+      graph_.tasks[task].start += correction;
+      graph_.tasks[task].end += correction;
     }
   }
 }
@@ -240,14 +235,8 @@ void Rebuilder::Normalize() {
 void Rebuilder::DropApart(std::vector<Match>& matches) {
   if (!graph_.timed) return;
   const auto apart = [this](const Match& match) {
-    if (match.eager) return false;
-    Picoseconds start = graph_.tasks[match.members.front()].start;
-    Picoseconds end = graph_.tasks[match.members.front()].end;
-    for (const TaskId member : match.members) {
-      start = std::max(start, graph_.tasks[member].start);
-      end = std::min(end, graph_.tasks[member].end);
-    }
-    return start > end;
+    const Overlap overlap = OverlapOf(graph_, match.members);
+    return !match.eager && overlap.start > overlap.end;
   };
   const auto kept = std::stable_partition(matches.begin(), matches.end(),
                                           [&](const Match& match) { return !apart(match); });
@@ -338,19 +327,18 @@ void Rebuilder::AddTransfer(const Match& match) {
   Transfer transfer;
   transfer.first_member = static_cast<std::uint32_t>(graph_.members.size());
   transfer.member_count = static_cast<std::uint32_t>(match.members.size());
-  Picoseconds start = graph_.tasks[match.members.front()].start;
-  Picoseconds end = graph_.tasks[match.members.front()].end;
-  Picoseconds longest;
-  for (const TaskId member : match.members) {
-    start = std::max(start, graph_.tasks[member].start);
-    end = std::min(end, graph_.tasks[member].end);
-    longest = std::max(longest, graph_.tasks[member].duration);
+  const Overlap overlap = OverlapOf(graph_, match.members);
+  if (graph_.timed) {
+    transfer.duration = overlap.end - overlap.start;
+  } else {
+    for (const TaskId member : match.members) {
+      transfer.duration = std::max(transfer.duration, graph_.tasks[member].duration);
+    }
   }
-  transfer.duration = graph_.timed ? end - start : longest;
   for (const TaskId member : match.members) {
     Task& task = graph_.tasks[member];
     task.transfer = static_cast<std::int32_t>(graph_.transfers.size());
-    if (graph_.timed) task.tail = task.end - end;
+    if (graph_.timed) task.tail = task.end - overlap.end;
     graph_.members.push_back(member);
   }
   graph_.transfers.push_back(transfer);
@@ -385,13 +373,22 @@ void Rebuilder::FindLags() {
 
 }  // namespace
 
-absl::StatusOr<ReplayGraph> Rebuild(Recording recording, const RebuildOptions& options) {
+Overlap OverlapOf(const ReplayGraph& graph, absl::Span<const TaskId> members) {
+  Overlap overlap = {graph.tasks[members.front()].start, graph.tasks[members.front()].end};
+  for (const TaskId member : members) {
+    overlap.start = std::max(overlap.start, graph.tasks[member].start);
+    overlap.end = std::min(overlap.end, graph.tasks[member].end);
+  }
+  return overlap;
+}
+
+absl::StatusOr<ReplayGraph> Rebuild(Recording recording) {
   if (absl::Status status = CheckRecording(recording); !status.ok()) return status;
   if (recording.ranks.empty()) return absl::InvalidArgumentError("the trace has no ranks");
   InferStreamWaits(recording);
   ReplayGraph graph;
   graph.recording = std::move(recording);
-  if (absl::Status status = Rebuilder(graph, options.fold).Go(); !status.ok()) return status;
+  if (absl::Status status = Rebuilder(graph).Go(); !status.ok()) return status;
   return graph;
 }
 

@@ -122,13 +122,16 @@ struct ReplayGraph {
   }
 };
 
-struct RebuildOptions {
-  // Recorded ranks stand for the ranks of their groups that were not recorded.
-  bool fold = false;
+// When all of several tasks ran, as recorded: from the last start to the first end, which is before
+// it where they did not.
+struct Overlap {
+  Picoseconds start, end;
 };
+// `members` is not empty.
+Overlap OverlapOf(const ReplayGraph& graph, absl::Span<const TaskId> members);
 
 // INVALID_ARGUMENT: a recording without operations; operations that wait for each other in a
 // circle, with its members; ranks or times out of range. What cannot be paired is in `unpaired`.
-absl::StatusOr<ReplayGraph> Rebuild(Recording recording, const RebuildOptions& options);
+absl::StatusOr<ReplayGraph> Rebuild(Recording recording);
 
 }  // namespace optimus::traces

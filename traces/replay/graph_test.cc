@@ -16,8 +16,9 @@ using ::testing::SizeIs;
 constexpr auto kAllReduce = CommunicationKind::kAllReduce;
 constexpr auto kAllGather = CommunicationKind::kAllGather;
 
-ReplayGraph RebuildOk(const Recording& recording, bool fold = false) {
-  auto graph = Rebuild(recording, {fold});
+ReplayGraph RebuildOk(Recording recording, bool fold = false) {
+  recording.folded = fold;
+  auto graph = Rebuild(std::move(recording));
   EXPECT_TRUE(graph.ok()) << graph.status();
   return *std::move(graph);
 }
@@ -135,7 +136,7 @@ TEST(Rebuild, CollectivesInOppositeOrdersAreACircle) {
       op.end = Picoseconds(20);
     }
   }
-  const auto graph = Rebuild(b.recording(), {});
+  const auto graph = Rebuild(b.recording());
   ASSERT_FALSE(graph.ok());
   EXPECT_THAT(graph.status().message(),
               AllOf(HasSubstr("wait for each other in a circle"), HasSubstr("rank 0 'all_gather'"),
@@ -149,7 +150,7 @@ TEST(Rebuild, NamesTheMembersOfACycle) {
   b.Op(0, 0, "first", 0, 10);
   b.DependsOn(0, 1, DependencyKind::kAfter);
   b.Op(0, 1, "second", 0, 10, OpKind::kCompute, {0});
-  const auto graph = Rebuild(b.recording(), {});
+  const auto graph = Rebuild(b.recording());
   ASSERT_FALSE(graph.ok());
   EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(graph.status().message(),
@@ -356,7 +357,7 @@ TEST(Rebuild, TheStepOfAGpuBehindItsHostIsTheGpus) {
 TEST(Rebuild, RefusesAnEmptyTrace) {
   RecordingBuilder b;
   b.Rank(0, {"nccl"});
-  EXPECT_THAT(Rebuild(b.recording(), {}).status().message(), HasSubstr("no operations"));
+  EXPECT_THAT(Rebuild(b.recording()).status().message(), HasSubstr("no operations"));
 }
 
 }  // namespace

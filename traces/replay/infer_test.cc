@@ -44,7 +44,7 @@ std::int64_t StepUs(const ReplayGraph& graph, const WhatIf& what_if) {
 
 TEST(InferStreamWaits, CommunicationAndKernelsMoveWithEachOther) {
   for (const bool launches : {false, true}) {
-    const auto graph = Rebuild(Untold(launches), {});
+    const auto graph = Rebuild(Untold(launches));
     ASSERT_TRUE(graph.ok()) << graph.status();
     const std::int64_t step = StepUs(*graph, {});
     WhatIf faster, free;

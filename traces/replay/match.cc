@@ -20,7 +20,7 @@ constexpr char kRunsAlone[] = "runs by itself for its recorded time, which inclu
 
 class Matcher {
  public:
-  Matcher(const ReplayGraph& graph, bool fold) : graph_(graph), fold_(fold) {}
+  explicit Matcher(const ReplayGraph& graph) : graph_(graph) {}
 
   Matches Find() {
     Collect();
@@ -61,7 +61,6 @@ class Matcher {
   void MatchUndirected(std::int32_t group, const ByRank& by_rank);
 
   const ReplayGraph& graph_;
-  bool fold_;
   std::map<std::int32_t, ByRank> collectives_, undirected_;  // by group
   std::map<Key, Issued> sends_, receives_;
   std::set<std::int32_t> recorded_;
@@ -183,7 +182,7 @@ void Matcher::AddCollective(std::int32_t group, const std::vector<TaskId>& membe
                              " recorded ranks of its group have"),
                 members.size() > 1 ? "waits for those that have it" : kRunsAlone);
     }
-  } else if (!fold_) {
+  } else if (!graph_.recording.folded) {
     NoteMissing(group, members);
   }
   found_.matches.push_back({members, false});
@@ -254,6 +253,6 @@ void Matcher::MatchUndirected(std::int32_t group, const ByRank& by_rank) {
 
 }  // namespace
 
-Matches FindMatches(const ReplayGraph& graph, bool fold) { return Matcher(graph, fold).Find(); }
+Matches FindMatches(const ReplayGraph& graph) { return Matcher(graph).Find(); }
 
 }  // namespace optimus::traces

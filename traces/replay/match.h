@@ -26,6 +26,6 @@ struct Matches {
 // order on it. Where ranks recorded different numbers of a group's collectives, they are shifted so
 // that most agree in kind and size. Messages are matched by sender, receiver and tag, in order.
 // Needs recording, first_task and tasks (rank, start).
-Matches FindMatches(const ReplayGraph& graph, bool fold);
+Matches FindMatches(const ReplayGraph& graph);
 
 }  // namespace optimus::traces

@@ -54,49 +54,15 @@ class Walker {
   // At the start (arrival) of `task`.
   TaskId PassStart(TaskId task) {
     const TaskRun& run = run_.tasks[task];
-    // A member whose start is that of the transfer: of the last to arrive that is its own arrival.
-    const bool none =
-        run.bound_by == kNoTask || BoundsEnd(run.reason) || run.reason == BoundBy::kMember;
-    TaskId before = none ? kNoTask : run.bound_by;
-    BoundBy reason = none ? BoundBy::kStart : run.reason;
-    if (none) before = FindBound(task, reason);
-    const auto rank = static_cast<std::size_t>(graph_.tasks[task].rank);
-    if (before == kNoTask) {
+    if (run.started_after == kNoTask) {
+      const auto rank = static_cast<std::size_t>(graph_.tasks[task].rank);
       Add(task, PieceKind::kGap, graph_.step_start[rank], BoundBy::kStart);
       Add(task, PieceKind::kStart, Picoseconds(0), BoundBy::kStart);
       return kNoTask;
     }
-    Add(task, PieceKind::kGap, ReadyTime(task, before), reason);
+    Add(task, PieceKind::kGap, run.ready, run.start_reason);
     at_end_ = true;
-    return before;
-  }
-
-  Picoseconds ReadyTime(TaskId task, TaskId before) const {
-    Picoseconds ready;
-    for (const WaitEdge& edge : graph_.EdgesOf(task)) {
-      if (edge.from == before && !edge.ends()) {
-        ready = std::max(ready, run_.tasks[before].end + edge.offset);
-      }
-    }
-    return ready;
-  }
-
-  // What a task waited for last before it started, where its end or its partners bound it later.
-  TaskId FindBound(TaskId task, BoundBy& reason) const {
-    TaskId last = kNoTask;
-    Picoseconds latest = graph_.step_start[static_cast<std::size_t>(graph_.tasks[task].rank)];
-    for (const WaitEdge& edge : graph_.EdgesOf(task)) {
-      if (edge.ends()) continue;
-      const Picoseconds end = run_.tasks[edge.from].end + edge.offset;
-      if (end < latest || (end == latest && last != kNoTask)) continue;
-      latest = end;
-      last = edge.from;
-      reason = edge.kind == EdgeKind::kLane     ? BoundBy::kLane
-               : edge.kind == EdgeKind::kLaunch ? BoundBy::kLaunch
-               : edge.kind == EdgeKind::kEvent  ? BoundBy::kEvent
-                                                : BoundBy::kAfter;
-    }
-    return last;
+    return run.started_after;
   }
 
   const ReplayGraph& graph_;

@@ -85,17 +85,18 @@ class Engine {
   // Takes the last of what `task` waits for to start.
   void FindStart(TaskId task) {
     TaskRun& run = run_.tasks[task];
-    run.start = graph_.step_start[static_cast<std::size_t>(graph_.tasks[task].rank)];
+    run.ready = graph_.step_start[static_cast<std::size_t>(graph_.tasks[task].rank)];
     for (const WaitEdge& edge : graph_.EdgesOf(task)) {
       if (edge.ends()) continue;
       const Picoseconds end = run_.tasks[edge.from].end + edge.offset;
-      if (end < run.start || (end == run.start && run.bound_by != kNoTask)) continue;
-      run.start = end;
-      run.bound_by = edge.from;
-      run.reason = ReasonOf(edge.kind);
+      if (end < run.ready || (end == run.ready && run.started_after != kNoTask)) continue;
+      run.ready = end;
+      run.started_after = edge.from;
+      run.start_reason = ReasonOf(edge.kind);
     }
-    run.start += durations_.lag[task];
-    run.moving = run.start;
+    run.bound_by = run.started_after;
+    run.reason = run.start_reason;
+    run.start = run.moving = run.ready + durations_.lag[task];
   }
 
   // All that it waits for has ended.
@@ -231,16 +232,14 @@ Run RecordedRun(const ReplayGraph& graph) {
   run.step = graph.step;
   run.tasks.resize(graph.tasks.size());
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {
-    const Task& recorded = graph.tasks[task];
-    run.tasks[task].start = recorded.start;
-    run.tasks[task].end = recorded.end;
-    run.tasks[task].moving = recorded.start;
-    if (recorded.transfer < 0) continue;
-    for (const TaskId member :
-         graph.MembersOf(graph.transfers[static_cast<std::size_t>(recorded.transfer)])) {
-      run.tasks[task].moving = std::max(run.tasks[task].moving, graph.tasks[member].start);
+    run.tasks[task].start = run.tasks[task].moving = graph.tasks[task].start;
+    run.tasks[task].end = graph.tasks[task].end;
+  }
+  for (const Transfer& transfer : graph.transfers) {
+    const Picoseconds arrived = OverlapOf(graph, graph.MembersOf(transfer)).start;
+    for (const TaskId member : graph.MembersOf(transfer)) {
+      run.tasks[member].moving = std::min(arrived, run.tasks[member].end);
     }
-    run.tasks[task].moving = std::min(run.tasks[task].moving, recorded.end);
   }
   return run;
 }

@@ -40,7 +40,12 @@ struct TaskRun {
   // A member of a collective that waits inside starts when it is issued (Recording::waits_inside);
   // `moving` is from when on the transfer moves data, the start of everything else.
   Picoseconds start, moving, end;
-  // The task whose end (kMember: arrival) it waited for last; kNoTask: the start of the step.
+  // When all that it waits for to start had ended: its lag before it started or, of a member,
+  // arrived. Which of them was the last, and why it waited for that one.
+  Picoseconds ready;
+  TaskId started_after = kNoTask;
+  BoundBy start_reason = BoundBy::kStart;
+  // The same of its end: what kept it from ending (kMember: from moving) earlier, else as above.
   TaskId bound_by = kNoTask;
   BoundBy reason = BoundBy::kStart;
 };

@@ -20,7 +20,7 @@ class RandomSteps : public ::testing::TestWithParam<std::tuple<MessageRule, bool
     return {seed, std::get<0>(GetParam()), std::get<1>(GetParam())};
   }
   static ReplayGraph Rebuilt(const RandomStep& step) {
-    auto graph = Rebuild(step.Record(), {});
+    auto graph = Rebuild(step.Record());
     EXPECT_TRUE(graph.ok()) << graph.status();
     return *std::move(graph);
   }

@@ -61,7 +61,7 @@ Picoseconds StepOf(const ReplayGraph& graph, const WhatIf& what_if) {
 }
 
 TEST(Apply, ScalesRecordedTimesByTheRatioOfPrices) {
-  const ReplayGraph graph = *Rebuild(TwoGroups(), {});
+  const ReplayGraph graph = *Rebuild(TwoGroups());
   const Costs before(4), after(1);  // the NIC is four times as fast
   WhatIf what_if;
   what_if.before = &before;
@@ -73,7 +73,7 @@ TEST(Apply, ScalesRecordedTimesByTheRatioOfPrices) {
 TEST(Apply, KeepsTimesOfUnknownSize) {
   Recording recording = TwoGroups();
   for (RecordedRank& rank : recording.ranks) rank.communications[1].bytes = Bytes(-1);
-  const ReplayGraph graph = *Rebuild(recording, {});
+  const ReplayGraph graph = *Rebuild(recording);
   const Costs before(4), after(1);
   WhatIf what_if;
   what_if.before = &before;
@@ -88,7 +88,7 @@ TEST(Apply, KeepsTimesOfUnknownSize) {
 }
 
 TEST(Apply, DropsByRoleKindAndClass) {
-  const ReplayGraph graph = *Rebuild(TwoGroups(), {});
+  const ReplayGraph graph = *Rebuild(TwoGroups());
   for (const auto& [selector, step] : std::vector<std::pair<std::string, std::int64_t>>{
            {"dp", 300}, {"tp", 500}, {"all_reduce", 100}, {"dp all_reduce", 300}, {"all", 100}}) {
     WhatIf what_if;
@@ -98,7 +98,7 @@ TEST(Apply, DropsByRoleKindAndClass) {
 }
 
 TEST(Apply, NamesWhatThereIsToDrop) {
-  const ReplayGraph graph = *Rebuild(TwoGroups(), {});
+  const ReplayGraph graph = *Rebuild(TwoGroups());
   WhatIf what_if;
   what_if.drop = {"ep"};
   const auto applied = Apply(graph, ClassesOf(graph), what_if, RecordedDurations(graph));
@@ -108,7 +108,7 @@ TEST(Apply, NamesWhatThereIsToDrop) {
 }
 
 TEST(Apply, RefusesAStragglerThatWasNotRecorded) {
-  const ReplayGraph graph = *Rebuild(TwoGroups(), {});
+  const ReplayGraph graph = *Rebuild(TwoGroups());
   WhatIf what_if;
   what_if.stragglers = {{7, 1.5}};
   const auto applied = Apply(graph, ClassesOf(graph), what_if, RecordedDurations(graph));
@@ -122,7 +122,7 @@ TEST(Apply, RefusesStepsThatPicosecondsCannotCount) {
   for (int rank = 0; rank < 2; ++rank) {
     recording.ranks[rank].ops[0].end = Picoseconds(900'000'000'000'000'000);  // 10 days
   }
-  const auto graph = Rebuild(recording, {});
+  const auto graph = Rebuild(recording);
   ASSERT_TRUE(graph.ok()) << graph.status();
   WhatIf what_if;
   what_if.compute_scale = 1000;
@@ -142,7 +142,7 @@ TEST(PriceUntimed, PricesKernelsAndCollectives) {
     rank.communications[1].bytes = Bytes(5);
     rank.step_end = Picoseconds(0);
   }
-  const ReplayGraph graph = *Rebuild(recording, {});
+  const ReplayGraph graph = *Rebuild(recording);
   EXPECT_FALSE(graph.timed);
   const Costs costs(4);
   const auto durations = PriceUntimed(graph, costs);
@@ -156,7 +156,7 @@ TEST(PriceUntimed, NamesWhatCannotBePriced) {
     for (RecordedOp& op : rank.ops) op.start = op.end = kUntimed;
     rank.communications[0].kind = CommunicationKind::kUnknown;
   }
-  const ReplayGraph graph = *Rebuild(recording, {});
+  const ReplayGraph graph = *Rebuild(recording);
   const auto durations = PriceUntimed(graph, Costs(4));
   ASSERT_FALSE(durations.ok());
   EXPECT_THAT(durations.status().message(),

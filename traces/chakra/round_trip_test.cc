@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "traces/chakra/chakra.h"
 #include "traces/chakra/testing_file.h"
-#include "traces/chakra/write.h"
+#include "traces/chakra/testing_written.h"
 
 namespace optimus::traces::chakra {
 namespace {
@@ -151,17 +151,6 @@ class Generator {
   std::mt19937 random_;
   Recording recording_;
 };
-
-std::map<std::string, std::string> Written(const Recording& recording) {
-  std::map<std::string, std::string> files;
-  const absl::Status status =
-      WriteChakra(recording, "run", [&](const std::string& file, absl::string_view piece) {
-        files[file].append(piece.data(), piece.size());
-        return absl::OkStatus();
-      });
-  EXPECT_TRUE(status.ok()) << status;
-  return files;
-}
 
 absl::StatusOr<Recording> ReadBack(const Recording& written) {
   const auto files = Written(written);

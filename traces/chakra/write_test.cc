@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/chakra/testing_wire.h"
+#include "traces/chakra/testing_written.h"
 
 namespace optimus::traces::chakra {
 namespace {
@@ -24,19 +25,8 @@ using ::testing::SizeIs;
 // Node types of the published schema.
 constexpr std::uint64_t kMemLoad = 2, kMemStore = 3, kComp = 4, kSend = 5, kReceive = 6, kColl = 7;
 
-std::map<std::string, std::string> MustWrite(const Recording& recording) {
-  std::map<std::string, std::string> files;
-  const absl::Status status =
-      WriteChakra(recording, "run", [&](const std::string& file, absl::string_view piece) {
-        files[file].append(piece.data(), piece.size());
-        return absl::OkStatus();
-      });
-  EXPECT_TRUE(status.ok()) << status;
-  return files;
-}
-
 std::vector<WireNode> NodesOf(const Recording& recording, const std::string& file = "run.0.et") {
-  return ReadWireFile(MustWrite(recording)[file]).nodes;
+  return ReadWireFile(Written(recording)[file]).nodes;
 }
 
 // A recording of ranks 0 to `ranks` - 1, each with a thread, two streams and a lane without order.
@@ -86,7 +76,7 @@ CommunicatorGroup MakeGroup(std::vector<std::int32_t> ranks) {
 }
 
 TEST(WriteChakra, VersionAndFiles) {
-  const auto files = MustWrite(MakeRecording(2));
+  const auto files = Written(MakeRecording(2));
   EXPECT_THAT(files, SizeIs(3));
   EXPECT_EQ(ReadWireFile(files.at("run.1.et")).version, "0.0.4");
   EXPECT_EQ(files.at("run.groups.json"), "{}\n");
@@ -202,7 +192,7 @@ TEST(WriteChakra, Collectives) {
   EXPECT_EQ(nodes[3].attributes.at("comm_type"), Int64Value(0));
   EXPECT_THAT(nodes[3].attributes, Not(Contains(Key("comm_size"))));
   EXPECT_THAT(nodes[4].attributes, Not(Contains(Key("comm_size"))));  // of how many ranks?
-  EXPECT_EQ(MustWrite(recording)["run.groups.json"], "{\n  \"1\": [0, 1, 2, 3]\n}\n");
+  EXPECT_EQ(Written(recording)["run.groups.json"], "{\n  \"1\": [0, 1, 2, 3]\n}\n");
 }
 
 // A reader's default of comm_type is the all-reduce, of pg_name all ranks.

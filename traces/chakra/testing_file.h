@@ -80,9 +80,9 @@ inline std::string Gzip(const std::string& bytes) {
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());
   stream.avail_out = static_cast<uInt>(packed.size());
   deflate(&stream, Z_FINISH);
-  packed.resize(packed.size() - stream.avail_out);
+  const std::size_t written = packed.size() - stream.avail_out;
   deflateEnd(&stream);
-  return packed;
+  return packed.substr(0, written);
 }
 
 }  // namespace optimus::traces::chakra

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -55,20 +56,6 @@ void DieWith(pid_t parent) {
   _exit(written ? 0 : 1);
 }
 
-std::string ReadAll(int fd) {
-  std::string bytes;
-  std::size_t size = 0;
-  for (;;) {
-    if (bytes.size() < size + kReadSize) bytes.resize(2 * size + kReadSize);
-    const ssize_t got = read(fd, bytes.data() + size, bytes.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  bytes.resize(size);
-  return bytes;
-}
-
 absl::Status DiedStatus(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     const int signal = WTERMSIG(wait_status);
@@ -84,7 +71,35 @@ absl::Status DiedStatus(int wait_status) {
 
 }  // namespace
 
-absl::StatusOr<ChildResult> RunInChild(const std::function<absl::StatusOr<std::string>()>& work) {
+void Child::Take(Child& other) {
+  pid_ = std::exchange(other.pid_, -1);
+  fd_ = std::exchange(other.fd_, -1);
+  answer_ = std::move(other.answer_);
+  size_ = std::exchange(other.size_, 0);
+  peak_rss_bytes_ = other.peak_rss_bytes_;
+}
+
+Child::Child(Child&& other) noexcept { Take(other); }
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this != &other) {
+    Abandon();
+    Take(other);
+  }
+  return *this;
+}
+
+void Child::Abandon() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+  if (pid_ < 0) return;
+  Kill();
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+absl::StatusOr<Child> Child::Start(const std::function<absl::StatusOr<std::string>()>& work) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     return absl::UnavailableError(
@@ -92,24 +107,45 @@ absl::StatusOr<ChildResult> RunInChild(const std::function<absl::StatusOr<std::s
   }
   std::fflush(nullptr);
   const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child == 0) {
+  Child child;
+  child.fd_ = ends[0];
+  child.pid_ = fork();
+  if (child.pid_ == 0) {
     DieWith(parent);
     close(ends[0]);
     RunChild(ends[1], work);
   }
-  const std::string fork_error = child < 0 ? std::strerror(errno) : "";
+  const std::string fork_error = child.pid_ < 0 ? std::strerror(errno) : "";
   close(ends[1]);
-  std::string answer = child < 0 ? "" : ReadAll(ends[0]);
-  close(ends[0]);
-  if (child < 0) {
-    return absl::UnavailableError(absl::StrCat("cannot start the simulation process: ", fork_error,
-                                               "; hint: too many processes or too little memory"));
+  if (child.pid_ >= 0) return child;
+  return absl::UnavailableError(absl::StrCat("cannot start the simulation process: ", fork_error,
+                                             "; hint: too many processes or too little memory"));
+}
+
+bool Child::Read() {
+  if (answer_.size() < size_ + kReadSize) answer_.resize(2 * size_ + kReadSize);
+  for (;;) {
+    const ssize_t got = read(fd_, answer_.data() + size_, answer_.size() - size_);
+    if (got < 0 && errno == EINTR) continue;
+    if (got > 0) size_ += static_cast<std::size_t>(got);
+    return got > 0;
   }
+}
+
+void Child::Kill() const { kill(pid_, SIGKILL); }
+
+absl::StatusOr<ChildResult> Child::Finish() {
+  while (Read()) {
+  }
+  close(std::exchange(fd_, -1));
+  std::string answer = std::move(answer_);
+  answer.resize(size_);
   int wait_status = 0;
   rusage usage{};
-  while (wait4(child, &wait_status, 0, &usage) < 0 && errno == EINTR) {
+  while (wait4(pid_, &wait_status, 0, &usage) < 0 && errno == EINTR) {
   }
+  pid_ = -1;
+  peak_rss_bytes_ = std::int64_t{usage.ru_maxrss} * kBytesPerKib;
   if (answer.size() < 2 || answer.back() != kEndMark || !WIFEXITED(wait_status) ||
       WEXITSTATUS(wait_status) != 0) {
     return DiedStatus(wait_status);
@@ -118,7 +154,13 @@ absl::StatusOr<ChildResult> RunInChild(const std::function<absl::StatusOr<std::s
   answer.pop_back();
   if (code != absl::StatusCode::kOk) return absl::Status(code, answer.substr(1));
   answer.erase(0, 1);
-  return ChildResult{std::move(answer), std::int64_t{usage.ru_maxrss} * kBytesPerKib};
+  return ChildResult{std::move(answer), peak_rss_bytes_};
+}
+
+absl::StatusOr<ChildResult> RunInChild(const std::function<absl::StatusOr<std::string>()>& work) {
+  absl::StatusOr<Child> child = Child::Start(work);
+  if (!child.ok()) return child.status();
+  return child->Finish();
 }
 
 }  // namespace optimus::sim

@@ -11,6 +11,7 @@ packages=(
   libabsl-dev                               # status, strings
   libcli11-dev nlohmann-json3-dev           # command line, JSON
   libsimdjson-dev zlib1g-dev                # trace files: JSON, gzip
+  libsqlite3-dev gnuplot-nox                # sweeps: results, plots
   libbenchmark-dev                          # optimus_bench
   libdnnl-dev libopenmpi-dev openmpi-bin    # executor on CPUs: oneDNN kernels, MPI
 )

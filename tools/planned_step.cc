@@ -77,17 +77,22 @@ absl::Status LoadSchedule(const std::string& profile, Input& input) {
   return CheckClusterSize(input);
 }
 
+// What follows from experiment and profile.
+absl::Status CompleteInput(Input& input) {
+  OPTIMUS_RETURN_IF_ERROR(CheckMeasuredNodes(input.experiment, *input.profile));
+  const step::Plan& plan = input.experiment.plan();
+  input.world = {plan.data_parallel(), plan.pipeline_parallel(), plan.tensor_parallel()};
+  return CheckClusterSize(input);
+}
+
 absl::Status LoadExperiment(const std::string& profile,
                             std::optional<step::Plan::PipelineSchedule> pipeline, Input& input) {
   if (!profile.empty()) OPTIMUS_RETURN_IF_ERROR(LoadFlagProfile(profile).status());
   OPTIMUS_ASSIGN_OR_RETURN(input.experiment, step::LoadExperiment(input.path, profile, pipeline));
   OPTIMUS_ASSIGN_OR_RETURN(input.profile, step::LoadExperimentProfile(input.experiment));
-  OPTIMUS_RETURN_IF_ERROR(CheckMeasuredNodes(input.experiment, *input.profile));
   input.name = input.experiment.name().empty() ? Stem(input.path) : input.experiment.name();
   input.experiment.set_name(input.name);
-  const step::Plan& plan = input.experiment.plan();
-  input.world = {plan.data_parallel(), plan.pipeline_parallel(), plan.tensor_parallel()};
-  return CheckClusterSize(input);
+  return CompleteInput(input);
 }
 
 OptimusReport DescribePlan(const PlanningOptions& options, const step::Step& step,
@@ -154,6 +159,15 @@ absl::StatusOr<Input> LoadInput(const std::string& path, const std::string& prof
   OPTIMUS_RETURN_IF_ERROR(NameFile(path, input.is_schedule
                                              ? LoadSchedule(profile, input)
                                              : LoadExperiment(profile, pipeline, input)));
+  return input;
+}
+
+absl::StatusOr<Input> MakeInput(step::Experiment experiment, hw::HardwareProfile profile) {
+  Input input;
+  input.experiment = std::move(experiment);
+  input.profile = std::move(profile);
+  input.name = input.experiment.name();
+  OPTIMUS_RETURN_IF_ERROR(CompleteInput(input));
   return input;
 }
 

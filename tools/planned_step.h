@@ -31,6 +31,10 @@ absl::StatusOr<Input> LoadInput(
     const std::string& path, const std::string& profile,
     std::optional<step::Plan::PipelineSchedule> pipeline = std::nullopt);
 
+// Of an experiment that is complete (step::CompleteExperiment) and a profile that may differ from
+// the one that it names. Errors name the field only.
+absl::StatusOr<Input> MakeInput(step::Experiment experiment, hw::HardwareProfile profile);
+
 struct PlannedStep {
   std::shared_ptr<const hw::ProfileCostModel> costs;  // null: a schedule without a profile
   step::Step step;                                    // its Schedule is valid

@@ -80,9 +80,18 @@ absl::StatusOr<Input> LoadFile(const std::string& path, const SimulationOptions&
 absl::StatusOr<Simulation> Simulation::Prepare(const std::string& path,
                                                const SimulationOptions& options) {
   const auto begin = Clock::now();
+  OPTIMUS_ASSIGN_OR_RETURN(const Input input, LoadFile(path, options));
+  OPTIMUS_ASSIGN_OR_RETURN(Simulation simulation, Prepare(input, options));
+  simulation.elapsed_ = Clock::now() - begin;
+  return simulation;
+}
+
+absl::StatusOr<Simulation> Simulation::Prepare(const Input& input,
+                                               const SimulationOptions& options) {
+  const auto begin = Clock::now();
+  const std::string& path = input.path;
   Simulation simulation;
   simulation.path_ = path;
-  OPTIMUS_ASSIGN_OR_RETURN(const Input input, LoadFile(path, options));
   OPTIMUS_ASSIGN_OR_RETURN(
       PlannedStep planned,
       PlanStep(input, nullptr, AskedPlanning(options, input.experiment.hardware())));
@@ -110,6 +119,7 @@ absl::StatusOr<ir::Timeline> Simulation::RunSimgrid(const sim::Options& options)
   sim::SimGridRunner runner(*costs_, options);
   absl::StatusOr<ir::Timeline> timeline = runner.Run(step_.schedule);
   if (timeline.ok()) return timeline;
+  if (path_.empty()) return timeline;
   return absl::Status(timeline.status().code(),
                       absl::StrCat(path_, " (", name_, "): ", timeline.status().message()));
 }

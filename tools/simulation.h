@@ -12,6 +12,7 @@
 #include "schedule/ir/timeline.h"
 #include "schedule/step/step.h"
 #include "sim/simgrid_runner.h"
+#include "tools/planned_step.h"
 #include "tools/report.h"
 
 namespace optimus::tools {
@@ -34,6 +35,9 @@ class Simulation {
   // validates the schedule and chooses the fidelity.
   static absl::StatusOr<Simulation> Prepare(const std::string& path,
                                             const SimulationOptions& options);
+  // Of an input that has been read; `options.profile` and `options.pipeline` are part of it
+  // already.
+  static absl::StatusOr<Simulation> Prepare(const Input& input, const SimulationOptions& options);
   absl::Status Run();
 
   const std::string& path() const { return path_; }

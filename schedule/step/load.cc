@@ -60,7 +60,9 @@ void ResolvePaths(const std::string& path, Experiment& experiment) {
   if (!schedule.empty()) schedule = BesideExperiment(path, schedule);
 }
 
-absl::Status Check(Experiment& experiment) {
+}  // namespace
+
+absl::Status CompleteExperiment(Experiment& experiment) {
   FillDefaults(experiment);
   OPTIMUS_RETURN_IF_ERROR(CheckExperiment(experiment));
   OPTIMUS_RETURN_IF_ERROR(LoadExperimentProfile(experiment).status());
@@ -68,16 +70,19 @@ absl::Status Check(Experiment& experiment) {
   return CheckModelsAndLayout(experiment);
 }
 
-}  // namespace
-
-absl::StatusOr<Experiment> LoadExperiment(const std::string& path, const std::string& profile,
-                                          std::optional<Plan::PipelineSchedule> schedule) {
+absl::StatusOr<Experiment> ReadExperiment(const std::string& path) {
   Experiment experiment;
   OPTIMUS_RETURN_IF_ERROR(ReadTextProto(path, experiment));
   ResolvePaths(path, experiment);
+  return experiment;
+}
+
+absl::StatusOr<Experiment> LoadExperiment(const std::string& path, const std::string& profile,
+                                          std::optional<Plan::PipelineSchedule> schedule) {
+  OPTIMUS_ASSIGN_OR_RETURN(Experiment experiment, ReadExperiment(path));
   if (!profile.empty()) experiment.mutable_hardware()->set_profile(profile);
   if (schedule.has_value()) UseSchedule(*schedule, experiment);
-  if (absl::Status status = Check(experiment); !status.ok()) {
+  if (absl::Status status = CompleteExperiment(experiment); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", std::string(status.message())));
   }
   return experiment;

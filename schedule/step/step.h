@@ -50,6 +50,12 @@ struct Step {
 absl::StatusOr<Experiment> LoadExperiment(
     const std::string& path, const std::string& profile = "",
     std::optional<Plan::PipelineSchedule> schedule = std::nullopt);
+// The same of an experiment that is made in code or read by others: fills its defaults in and
+// checks it. Errors name the field only.
+absl::Status CompleteExperiment(Experiment& experiment);
+// An experiment file as it is written: neither checked nor filled in. Paths in it become paths from
+// the current folder.
+absl::StatusOr<Experiment> ReadExperiment(const std::string& path);
 // The profile that hardware.profile names.
 absl::StatusOr<hw::HardwareProfile> LoadExperimentProfile(const Experiment& experiment);
 // Builds the Schedule of one step; the result passes ir::Validate. Fills defaults and checks again,

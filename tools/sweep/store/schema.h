@@ -1,0 +1,96 @@
+#pragma once
+// The tables of a sweep's database, for readers and writers alike (docs/sweeps.md):
+//
+//   about(name, value)       schema_version, version, sweep_name, description, sweep (its text),
+//                            sweep_hash, points, excluded, objective
+//   columns(position, name, kind, type, unit, title, better, field)
+//                            every column of `points` and `results` that has a meaning; kind: axis,
+//                            derived, metric or condition; better: low, high or empty
+//   results(hash, status, error, METRICS..., version, profile_hash, wall_s, peak_memory_mib)
+//                            one row for each different simulation, made as it ends
+//   points(point, hash, AXES...)
+//                            the points of the sweep, from 0, in its order
+//   sweep                    a view: every point beside its result
+//
+// wall_s and peak_memory_mib are the only columns that differ from run to run.
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "tools/sweep/store/sqlite.h"
+
+namespace optimus::sweep {
+
+inline constexpr int kSchemaVersion = 1;
+
+// Values of results.status.
+inline constexpr char kStatusOk[] = "ok";
+inline constexpr char kStatusImpossible[] = "impossible";  // the input is refused
+inline constexpr char kStatusFailed[] = "failed";          // our own bug, or an engine that stopped
+inline constexpr char kStatusOutOfMemory[] = "out_of_memory";  // of this machine, not of the GPUs
+inline constexpr char kStatusTimeout[] = "timeout";
+
+enum class ColumnKind { kAxis, kDerived, kMetric, kCondition };
+
+struct Column {
+  std::string name;  // "tp", "iteration_time_s"
+  ColumnKind kind = ColumnKind::kMetric;
+  std::string type;    // INTEGER, REAL or TEXT
+  std::string unit;    // "s", "GiB", "%"; empty: a count or a name
+  std::string title;   // "iteration time": of axes of plots
+  std::string better;  // "low", "high"; empty: neither
+  std::string field;   // of axes: "plan.tensor_parallel"
+};
+
+std::string KindName(ColumnKind kind);  // "axis"
+
+// The metrics of every sweep, and the conditions of every result, in their order.
+const std::vector<Column>& MetricColumns();
+const std::vector<Column>& ConditionColumns();
+
+// Of a database of a sweep. INVALID_ARGUMENT "PATH: ..." where it is none, or of another
+// schema_version.
+struct About {
+  std::string path;
+  std::string version, sweep_name, description, sweep, sweep_hash;
+  std::string objective;      // the metric that best lists go by unless told otherwise
+  std::int64_t points = 0;    // of this database, with those of its shard only
+  std::int64_t excluded = 0;  // combinations that the sweep's conditions leave out
+  std::vector<Column> columns;
+  const Column* Find(const std::string& name) const;
+};
+absl::StatusOr<About> ReadAbout(const Database& database);
+
+// Makes the tables of a new sweep, empty but for `about` and `columns`, in one transaction.
+absl::Status CreateTables(const Database& database, const About& about);
+
+// Axes and derived values first, by name, as `points` has them.
+std::vector<Column> ColumnsOfKind(const About& about, std::initializer_list<ColumnKind> kinds);
+
+struct ResultRow {
+  std::string hash, status, error;
+  std::vector<SqlValue> metrics;     // as MetricColumns; empty: none
+  std::vector<SqlValue> conditions;  // as ConditionColumns
+};
+
+// Statements that are used many times.
+class Writer {
+ public:
+  static absl::StatusOr<Writer> Make(const Database& database, const About& about);
+  absl::Status AddPoint(std::int64_t point, const std::string& hash,
+                        absl::Span<const SqlValue> axes);
+  absl::Status AddResult(const ResultRow& row);  // replaces one of the same hash
+
+ private:
+  Writer(Statement point, Statement result)
+      : point_(std::move(point)), result_(std::move(result)) {}
+  Statement point_, result_;
+};
+
+}  // namespace optimus::sweep

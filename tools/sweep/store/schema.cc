@@ -58,6 +58,7 @@ absl::Status WriteAbout(const Database& database, const About& about) {
       {"sweep_hash", about.sweep_hash},
       {"objective", about.objective},
       {"points", absl::StrCat(about.points)},
+      {"total_points", absl::StrCat(about.total_points)},
       {"excluded", absl::StrCat(about.excluded)}};
   for (const auto& [name, value] : values) OPTIMUS_RETURN_IF_ERROR(add.Run({name, value}));
   OPTIMUS_ASSIGN_OR_RETURN(
@@ -206,6 +207,7 @@ absl::StatusOr<About> ReadAbout(const Database& database) {
   about.sweep_hash = values["sweep_hash"];
   about.objective = values["objective"];
   if (!absl::SimpleAtoi(values["points"], &about.points) ||
+      !absl::SimpleAtoi(values["total_points"], &about.total_points) ||
       !absl::SimpleAtoi(values["excluded"], &about.excluded)) {
     return WrongFile(database, "does not say how many points it has");
   }

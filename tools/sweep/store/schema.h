@@ -2,7 +2,7 @@
 // The tables of a sweep's database, for readers and writers alike (docs/sweeps.md):
 //
 //   about(name, value)       schema_version, version, sweep_name, description, sweep (its text),
-//                            sweep_hash, points, excluded, objective
+//                            sweep_hash, points, total_points, excluded, objective
 //   columns(position, name, kind, type, unit, title, better, field)
 //                            every column of `points` and `results` that has a meaning; kind: axis,
 //                            derived, metric or condition; better: low, high or empty
@@ -59,9 +59,10 @@ const std::vector<Column>& ConditionColumns();
 struct About {
   std::string path;
   std::string version, sweep_name, description, sweep, sweep_hash;
-  std::string objective;      // the metric that best lists go by unless told otherwise
-  std::int64_t points = 0;    // of this database, with those of its shard only
-  std::int64_t excluded = 0;  // combinations that the sweep's conditions leave out
+  std::string objective;          // the metric that best lists go by unless told otherwise
+  std::int64_t points = 0;        // of this database: of a shard its own only
+  std::int64_t total_points = 0;  // of the whole sweep, all shards
+  std::int64_t excluded = 0;      // combinations that the sweep's conditions leave out
   std::vector<Column> columns;
   const Column* Find(const std::string& name) const;
 };

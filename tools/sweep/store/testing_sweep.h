@@ -34,6 +34,7 @@ inline absl::StatusOr<Database> MakeTestingSweep(const std::string& path,
   about.sweep_hash = "00000000000000aa";
   about.objective = "iteration_time_s";
   about.points = static_cast<std::int64_t>(points.size());
+  about.total_points = about.points;
   about.columns = axes;
   about.columns.insert(about.columns.end(), MetricColumns().begin(), MetricColumns().end());
   about.columns.insert(about.columns.end(), ConditionColumns().begin(), ConditionColumns().end());

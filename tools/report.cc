@@ -4,9 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/hash.h"
 #include "base/status_macros.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "tools/facts.h"
 
 namespace optimus::tools {
@@ -102,16 +101,7 @@ bool MemoryIsKnown(const step::Step& step) {
 }
 
 std::string ProfileHash(const hw::HardwareProfile& profile) {
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    profile.SerializeToCodedStream(&coded);
-  }
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, 64 bits
-  for (const char c : bytes) hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3U;
-  return absl::StrFormat("%016x", hash);
+  return ContentHash(SerializeDeterministically(profile));
 }
 
 absl::StatusOr<Report> MakeReport(const step::Step& step, const hw::ProfileCostModel* costs,

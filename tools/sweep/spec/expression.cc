@@ -1,0 +1,41 @@
+#include "tools/sweep/spec/expression.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace optimus::sweep {
+
+absl::StatusOr<Expression> Expression::Parse(const Database& database, const std::string& text,
+                                             const std::vector<std::string>& names) {
+  std::vector<std::string> columns;
+  columns.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    columns.push_back(absl::StrCat("?", i + 1, " AS ", QuoteIdentifier(names[i])));
+  }
+  // A line of its own: a comment at its end must not swallow the bracket.
+  absl::StatusOr<Statement> statement = database.Prepare(
+      absl::StrCat("SELECT (", text, "\n) FROM (SELECT ", absl::StrJoin(columns, ", "), ")"));
+  if (statement.ok() && statement->columns() == 1) return Expression(text, *std::move(statement));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", text, "\" is no expression: ",
+      statement.ok() ? "it has several values" : std::string(statement.status().message()),
+      "; names: ", absl::StrJoin(names, ", ")));
+}
+
+absl::StatusOr<SqlValue> Expression::Value(absl::Span<const SqlValue> values) {
+  OPTIMUS_RETURN_IF_ERROR(statement_.Bind(values));
+  OPTIMUS_ASSIGN_OR_RETURN(const bool row, statement_.Step());
+  if (!row) return SqlValue();
+  return statement_.Value(0);
+}
+
+absl::StatusOr<bool> IsTrue(const SqlValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer != 0;
+  if (const auto* real = std::get_if<double>(&value)) return *real != 0;
+  if (std::holds_alternative<std::monostate>(value)) return false;
+  return absl::InvalidArgumentError(
+      absl::StrCat("gives the text \"", ToText(value), "\", not true or false"));
+}
+
+}  // namespace optimus::sweep

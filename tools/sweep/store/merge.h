@@ -1,0 +1,40 @@
+#pragma once
+// Databases of parts of one sweep (shards, runs that were cut off) become one: their union.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace optimus::sweep {
+
+struct MergeSummary {
+  std::int64_t databases = 0;  // that were read, the old `out` among them
+  // Of the merged database.
+  std::int64_t points = 0;
+  std::int64_t ok = 0, impossible = 0;  // points with these results
+  std::int64_t failed = 0;              // by chance: failed, out of memory, out of time
+  std::int64_t missing = 0;             // points without a result
+  // Points that a database says it has, and that are in none: of runs that ended before they had
+  // written their list of points.
+  std::int64_t unlisted = 0;
+  std::vector<std::string> versions;  // of optimus; the oldest first
+  std::int64_t older_dropped = 0;     // results given up for one of a newer version
+};
+
+// Makes `out`, whole or not at all, of the union of `in`. Where `out` exists it is one more of
+// them: its contents are replaced in one transaction. The table that comes out depends neither on
+// the order of `in` nor on how often or in how many steps it is merged.
+//
+// Of several results of one simulation: "ok" and "impossible" win over those that failed by chance,
+// then the newer version of optimus wins, then the first in the order of their values.
+//
+// Named with both files and both values, INVALID_ARGUMENT: another sweep, other columns, a point
+// with two simulations, a simulation with two different results of one version; and without
+// `allow_mixed_versions`, results of two versions of optimus. Else as Database::Open and ToStatus,
+// with the file's name. A database that is still being written is read as it is at one moment.
+absl::StatusOr<MergeSummary> MergeSweeps(const std::string& out, const std::vector<std::string>& in,
+                                         bool allow_mixed_versions);
+
+}  // namespace optimus::sweep

@@ -10,6 +10,8 @@
 #include "tools/reproduce_command.h"
 #include "tools/reproduction_json.h"
 #include "tools/simulate_command.h"
+#include "tools/sweep_command.h"
+#include "tools/sweep_report.h"
 #include "tools/validate_published_command.h"
 
 namespace optimus::tools {
@@ -19,6 +21,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   commands.push_back(OneProcess(&AddSimulateCommand, &RunSimulate));
   commands.push_back(OneProcess(&AddPlanCommand, &RunPlan));
   commands.push_back(OneProcess(&AddReproduceCommand, &RunReproduce));
+  commands.push_back(OneProcess(&AddSweepCommand, &RunSweepCommand));
   for (std::unique_ptr<Command>& command : MakeExecutorCommands()) {
     commands.push_back(std::move(command));
   }
@@ -34,7 +37,8 @@ std::vector<JsonSection> JsonSections() {
        "stages, a schedule file) does not say them.",
        JsonFields()},
       {"`optimus plan`:", PlanJsonFields()},
-      {"`optimus reproduce`:", ReproduceJsonFields()}};
+      {"`optimus reproduce`:", ReproduceJsonFields()},
+      {"`optimus sweep`:", SweepJsonFields()}};
   for (const JsonSection& section : ExecutorJsonSections()) sections.push_back(section);
   sections.push_back({"`optimus validate published`:", PublishedJsonFields()});
   return sections;

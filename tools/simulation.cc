@@ -99,6 +99,7 @@ absl::StatusOr<Simulation> Simulation::Prepare(const Input& input,
   simulation.costs_ = std::move(planned.costs);
   simulation.step_ = std::move(planned.step);
   simulation.optimus_ = std::move(planned.optimus);
+  simulation.compare_ = options.compare;
   simulation.options_ = AskedEngine(options, simulation.step_.experiment.hardware());
   simulation.interference_ =
       AppliedInterference(options, simulation.step_.experiment.hardware(), *simulation.costs_);
@@ -144,7 +145,7 @@ absl::Status Simulation::Compare() {
 absl::Status Simulation::Run() {
   const auto begin = Clock::now();
   OPTIMUS_ASSIGN_OR_RETURN(timeline_, RunSimgrid(options_));
-  if (optimus_) OPTIMUS_RETURN_IF_ERROR(Compare());
+  if (optimus_ && compare_) OPTIMUS_RETURN_IF_ERROR(Compare());
   elapsed_ += Clock::now() - begin;
   return absl::OkStatus();
 }

@@ -27,6 +27,7 @@ struct SimulationOptions {
   std::optional<step::Plan::PipelineSchedule> pipeline;  // instead of plan.schedule
   bool require_fit = false;
   bool record_spans = false;
+  bool compare = true;  // OPTIMUS: also find out what each effect adds to the step
 };
 
 class Simulation {
@@ -57,6 +58,7 @@ class Simulation {
   std::shared_ptr<const hw::ProfileCostModel> costs_;
   step::Step step_;
   sim::Options options_;
+  bool compare_ = true;
   InterferenceReport interference_;
   std::optional<OptimusReport> optimus_;
   ir::Timeline timeline_;

@@ -48,7 +48,8 @@ std::string Parameters(std::size_t n) {
 }
 
 absl::Status WriteAbout(const Database& database, const About& about) {
-  OPTIMUS_ASSIGN_OR_RETURN(Statement add, database.Prepare("INSERT INTO about VALUES(?1, ?2)"));
+  OPTIMUS_ASSIGN_OR_RETURN(Statement add,
+                           database.Prepare("INSERT OR REPLACE INTO about VALUES(?1, ?2)"));
   const std::vector<std::pair<std::string, std::string>> values = {
       {"schema_version", absl::StrCat(kSchemaVersion)},
       {"version", about.version},
@@ -61,6 +62,10 @@ absl::Status WriteAbout(const Database& database, const About& about) {
       {"total_points", absl::StrCat(about.total_points)},
       {"excluded", absl::StrCat(about.excluded)}};
   for (const auto& [name, value] : values) OPTIMUS_RETURN_IF_ERROR(add.Run({name, value}));
+  return absl::OkStatus();
+}
+
+absl::Status WriteColumns(const Database& database, const About& about) {
   OPTIMUS_ASSIGN_OR_RETURN(
       Statement column,
       database.Prepare(absl::StrCat("INSERT INTO columns VALUES(", Parameters(8), ")")));
@@ -85,7 +90,8 @@ absl::Status MakeTables(const Database& database, const About& about) {
       ") STRICT;", "CREATE VIEW sweep AS SELECT points.point", Names(axes, "points."),
       ", results.status, results.error", Names(results, "results."),
       ", points.hash FROM points LEFT JOIN results USING(hash);")));
-  return WriteAbout(database, about);
+  OPTIMUS_RETURN_IF_ERROR(WriteAbout(database, about));
+  return WriteColumns(database, about);
 }
 
 absl::Status WrongFile(const Database& database, const std::string& what) {
@@ -183,11 +189,18 @@ std::vector<Column> ColumnsOfKind(const About& about, std::initializer_list<Colu
 }
 
 absl::Status CreateTables(const Database& database, const About& about) {
-  OPTIMUS_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
+  // Inside a transaction of the caller's as well: a savepoint is one where there is none.
+  OPTIMUS_RETURN_IF_ERROR(database.Execute("SAVEPOINT create_tables"));
   absl::Status status = MakeTables(database, about);
-  if (status.ok()) status = database.Execute("COMMIT");
-  if (!status.ok()) database.Execute("ROLLBACK").IgnoreError();  // what happened first is said
-  return status;
+  if (!status.ok()) {
+    database.Execute("ROLLBACK TO create_tables").IgnoreError();  // what happened first is said
+  }
+  const absl::Status released = database.Execute("RELEASE create_tables");
+  return status.ok() ? released : status;
+}
+
+absl::Status UpdateAbout(const Database& database, const About& about) {
+  return WriteAbout(database, about);
 }
 
 absl::StatusOr<About> ReadAbout(const Database& database) {

@@ -68,8 +68,11 @@ struct About {
 };
 absl::StatusOr<About> ReadAbout(const Database& database);
 
-// Makes the tables of a new sweep, empty but for `about` and `columns`, in one transaction.
+// Makes the tables of a new sweep, empty but for `about` and `columns`. The caller may have begun a
+// transaction.
 absl::Status CreateTables(const Database& database, const About& about);
+// Writes `about` anew, but for its columns.
+absl::Status UpdateAbout(const Database& database, const About& about);
 
 // Axes and derived values first, by name, as `points` has them.
 std::vector<Column> ColumnsOfKind(const About& about, std::initializer_list<ColumnKind> kinds);

@@ -1,0 +1,303 @@
+#include "tools/sweep/run/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tools/sweep/run/file_lock.h"
+#include "tools/sweep/store/schema.h"
+
+namespace optimus::sweep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A process that dies may have been hit by chance, the next one was not.
+constexpr int kTries = 2;
+
+SqlValue ToSql(const PointOutcome::Metric& metric) {
+  switch (metric.value_case()) {
+    case PointOutcome::Metric::kInteger:
+      return std::int64_t{metric.integer()};
+    case PointOutcome::Metric::kReal:
+      return metric.real();
+    case PointOutcome::Metric::kText:
+      return metric.text();
+    default:
+      return std::monostate{};
+  }
+}
+
+bool KeepsReports(const LoadedSweep& sweep) {
+  const auto& keep = sweep.spec().keep();
+  return std::find(keep.begin(), keep.end(), REPORTS) != keep.end();
+}
+
+About MakeAbout(const LoadedSweep& sweep, const Survey& survey) {
+  About about;
+  about.version = OPTIMUS_VERSION;
+  about.sweep_name = sweep.spec().name();
+  about.description = sweep.spec().description();
+  about.sweep = sweep.spec().DebugString();
+  about.sweep_hash = survey.sweep_hash;
+  about.objective = sweep.objective();
+  about.points = survey.points;
+  about.total_points = survey.all_points;
+  about.excluded = sweep.excluded_in_all();
+  about.columns = sweep.columns();
+  about.columns.insert(about.columns.end(), MetricColumns().begin(), MetricColumns().end());
+  about.columns.insert(about.columns.end(), ConditionColumns().begin(), ConditionColumns().end());
+  if (KeepsReports(sweep)) {
+    about.columns.push_back({"report", ColumnKind::kCondition, "TEXT", "",
+                             "what optimus simulate --json prints", "", ""});
+  }
+  return about;
+}
+
+class Engine {
+ public:
+  Engine(LoadedSweep& sweep, const EngineOptions& options) : sweep_(sweep), options_(options) {}
+  absl::StatusOr<EngineResult> Run();
+
+ private:
+  absl::Status OpenDatabase();
+  absl::StatusOr<bool> HasTables() const;
+  absl::Status Begin();  // a new database: its points and impossible results
+  absl::Status FillTables();
+  absl::Status Resume();
+  absl::Status FindRemaining();
+  absl::Status Simulate();
+  absl::Status Done(JobOutcome job);
+  absl::Status Keep(const UniquePoint& simulation, const PointOutcome& outcome, double wall_s,
+                    double peak_memory_mib);
+  absl::Status CountStatuses();
+  void ShowProgress() const;
+  absl::Status Explained(const absl::Status& status) const;
+
+  LoadedSweep& sweep_;
+  const EngineOptions& options_;
+  // In this order: the lock is given back last.
+  std::optional<FileLock> lock_;
+  std::optional<Database> database_;
+  std::optional<Writer> writer_;
+  EngineResult result_;
+  std::vector<std::int64_t> remaining_;  // indices of simulations, the next one last
+  std::vector<int> tries_;
+  std::int64_t to_do_ = 0;
+  Clock::time_point begin_;
+};
+
+absl::StatusOr<bool> Engine::HasTables() const {
+  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable tables,
+                           database_->Query("SELECT count(*) FROM sqlite_schema"));
+  return std::get<std::int64_t>(tables.rows[0][0]) > 0;
+}
+
+absl::Status Engine::OpenDatabase() {
+  const std::string& path = options_.database;
+  std::error_code ignored;
+  const bool there =
+      std::filesystem::exists(path, ignored) && std::filesystem::file_size(path, ignored) > 0;
+  if (there && !options_.resume) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(path, ": is there already; --resume goes on with it, or give another --db"));
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(lock_, FileLock::Take(path));
+  OPTIMUS_ASSIGN_OR_RETURN(database_, Database::Open(path, Database::Mode::kCreate));
+  // Every result is kept as soon as it is written, whatever becomes of this process; after a crash
+  // of the machine the last ones may be missing, and are simulated again.
+  return database_->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+}
+
+absl::Status Engine::FillTables() {
+  // What is said about the sweep is known when all points are.
+  About about = MakeAbout(sweep_, result_.survey);
+  OPTIMUS_RETURN_IF_ERROR(CreateTables(*database_, about));
+  OPTIMUS_ASSIGN_OR_RETURN(writer_, Writer::Make(*database_, about));
+  OPTIMUS_ASSIGN_OR_RETURN(
+      result_.survey,
+      SurveyPoints(sweep_, options_.shard, [&](const Point& point, bool first) -> absl::Status {
+        OPTIMUS_RETURN_IF_ERROR(writer_->AddPoint(point.number, point.hash, point.columns));
+        if (!first || point.problem.ok()) return absl::OkStatus();
+        PointOutcome outcome;
+        outcome.set_status(kStatusImpossible);
+        outcome.set_error(std::string(point.problem.message()));
+        return Keep({point.hash, point.number, true}, outcome, 0, 0);
+      }));
+  return UpdateAbout(*database_, MakeAbout(sweep_, result_.survey));
+}
+
+// All or nothing: a database that has tables has all its points.
+absl::Status Engine::Begin() {
+  OPTIMUS_RETURN_IF_ERROR(database_->Execute("BEGIN IMMEDIATE"));
+  absl::Status status = FillTables();
+  if (status.ok()) status = database_->Execute("COMMIT");
+  if (!status.ok()) database_->Execute("ROLLBACK").IgnoreError();  // what happened first is said
+  return status;
+}
+
+absl::Status Engine::Resume() {
+  OPTIMUS_ASSIGN_OR_RETURN(const About about, ReadAbout(*database_));
+  if (about.version != OPTIMUS_VERSION) {
+    return absl::FailedPreconditionError(absl::StrCat(about.path, ": was made by optimus ",
+                                                      about.version, ", this is ", OPTIMUS_VERSION,
+                                                      "; give another --db"));
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(result_.survey, SurveyPoints(sweep_, options_.shard,
+                                                        [](const Point& /*point*/, bool /*first*/) {
+                                                          return absl::OkStatus();
+                                                        }));
+  if (about.sweep_hash != result_.survey.sweep_hash) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        about.path, ": holds the results of another sweep (", about.sweep_name, ", hash ",
+        about.sweep_hash, "; now ", sweep_.spec().name(), ", ", result_.survey.sweep_hash,
+        "): the sweep, its base or a file that they name has changed; give another --db"));
+  }
+  if (about.points != result_.survey.points) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(about.path, ": has ", about.points, " points, but shard ",
+                     options_.shard.index, "/", options_.shard.count, " has ",
+                     result_.survey.points, "; give the --shard that it was made with"));
+  }
+  OPTIMUS_ASSIGN_OR_RETURN(writer_, Writer::Make(*database_, about));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::FindRemaining() {
+  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable table,
+                           database_->Query("SELECT hash FROM results WHERE status IN (?1, ?2)",
+                                            std::vector<SqlValue>{std::string(kStatusOk),
+                                                                  std::string(kStatusImpossible)}));
+  std::set<std::string> done;
+  for (const auto& row : table.rows) done.insert(ToText(row[0]));
+  const auto& simulations = result_.survey.simulations;
+  for (std::size_t i = simulations.size(); i-- > 0;) {
+    if (done.count(simulations[i].hash) == 0) remaining_.push_back(static_cast<std::int64_t>(i));
+  }
+  tries_.assign(simulations.size(), 0);
+  to_do_ = static_cast<std::int64_t>(remaining_.size());
+  result_.found = static_cast<std::int64_t>(done.size());
+  for (const auto& simulation : simulations)
+    result_.found -= static_cast<int>(simulation.impossible);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Keep(const UniquePoint& simulation, const PointOutcome& outcome, double wall_s,
+                          double peak_memory_mib) {
+  ResultRow row{simulation.hash, outcome.status(), outcome.error(), {}, {}};
+  row.metrics.reserve(static_cast<std::size_t>(outcome.metrics_size()));
+  for (const auto& metric : outcome.metrics()) row.metrics.push_back(ToSql(metric));
+  row.conditions = {OPTIMUS_VERSION, outcome.profile_hash(), wall_s, peak_memory_mib};
+  if (KeepsReports(sweep_)) row.conditions.emplace_back(outcome.report());
+  return writer_->AddResult(row);
+}
+
+absl::Status Engine::Done(JobOutcome job) {
+  const auto index = static_cast<std::size_t>(job.job);
+  PointOutcome outcome;
+  if (job.result.ok()) {
+    if (!outcome.ParseFromString(*job.result)) return absl::InternalError("outcome of a point");
+  } else {
+    const absl::Status& status = job.result.status();
+    if (absl::IsInternal(status) && ++tries_[index] < kTries) {
+      remaining_.push_back(job.job);
+      return absl::OkStatus();
+    }
+    outcome.set_status(absl::IsDeadlineExceeded(status)    ? kStatusTimeout
+                       : absl::IsResourceExhausted(status) ? kStatusOutOfMemory
+                                                           : kStatusFailed);
+    outcome.set_error(std::string(status.message()));
+  }
+  OPTIMUS_RETURN_IF_ERROR(
+      Keep(result_.survey.simulations[index], outcome, job.wall_s, job.peak_memory_mib));
+  ++result_.simulated;
+  ShowProgress();
+  return absl::OkStatus();
+}
+
+void Engine::ShowProgress() const {
+  if (!options_.progress) return;
+  options_.progress(
+      {result_.simulated, to_do_, std::chrono::duration<double>(Clock::now() - begin_).count()});
+}
+
+absl::Status Engine::Simulate() {
+  Pool pool;
+  pool.workers = options_.workers;
+  pool.limits = options_.limits;
+  pool.stop = options_.stop;
+  pool.next = [&]() -> std::optional<std::int64_t> {
+    if (remaining_.empty()) return std::nullopt;
+    const std::int64_t next = remaining_.back();
+    remaining_.pop_back();
+    return next;
+  };
+  pool.work = [&](std::int64_t job) -> absl::StatusOr<std::string> {
+    const auto& simulation = result_.survey.simulations[static_cast<std::size_t>(job)];
+    OPTIMUS_ASSIGN_OR_RETURN(const Point point, sweep_.Make(simulation.first_point));
+    return options_.evaluate(point).SerializeAsString();
+  };
+  pool.done = [&](JobOutcome job) { return Done(std::move(job)); };
+  begin_ = Clock::now();
+  ShowProgress();
+  return RunPool(pool);
+}
+
+absl::Status Engine::CountStatuses() {
+  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable table,
+                           database_->Query("SELECT status, count(*) FROM sweep GROUP BY status"));
+  for (const auto& row : table.rows) {
+    const std::string status = ToText(row[0]);
+    const std::int64_t points = std::get<std::int64_t>(row[1]);
+    if (status == kStatusOk) result_.ok = points;
+    if (status == kStatusFailed) result_.failed = points;
+    if (status == kStatusOutOfMemory) result_.out_of_memory = points;
+    if (status == kStatusTimeout) result_.timeout = points;
+  }
+  return absl::OkStatus();
+}
+
+// Errors of SQLite do not name the file.
+absl::Status Engine::Explained(const absl::Status& status) const {
+  const std::string message(status.message());
+  if (absl::IsResourceExhausted(status)) {
+    return absl::UnavailableError(
+        absl::StrCat(options_.database, ": cannot be written: ", message, "; ", result_.simulated,
+                     " new results are kept; free some space and go on with --resume"));
+  }
+  if (status.ok() || message.find(options_.database) != std::string::npos ||
+      message.find(sweep_.path()) != std::string::npos) {
+    return status;
+  }
+  return {status.code(), absl::StrCat(options_.database, ": ", message)};
+}
+
+absl::StatusOr<EngineResult> Engine::Run() {
+  const auto begin = Clock::now();
+  const auto steps = [&]() -> absl::Status {
+    OPTIMUS_RETURN_IF_ERROR(OpenDatabase());
+    OPTIMUS_ASSIGN_OR_RETURN(const bool resumed, HasTables());
+    OPTIMUS_RETURN_IF_ERROR(resumed ? Resume() : Begin());
+    if (options_.surveyed) options_.surveyed(result_.survey);
+    OPTIMUS_RETURN_IF_ERROR(FindRemaining());
+    OPTIMUS_RETURN_IF_ERROR(Simulate());
+    return CountStatuses();
+  };
+  const absl::Status status = steps();
+  if (!status.ok()) return Explained(status);
+  result_.wall_s = std::chrono::duration<double>(Clock::now() - begin).count();
+  return std::move(result_);
+}
+
+}  // namespace
+
+absl::StatusOr<EngineResult> RunSweep(LoadedSweep& sweep, const EngineOptions& options) {
+  return Engine(sweep, options).Run();
+}
+
+}  // namespace optimus::sweep

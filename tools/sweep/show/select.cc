@@ -1,0 +1,158 @@
+#include "tools/sweep/show/select.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace optimus::sweep {
+namespace {
+
+// Columns of the view that carry no meaning of their own.
+const std::vector<Column>& PlainColumns() {
+  static const auto* const columns = new std::vector<Column>{
+      {"point", ColumnKind::kCondition, "INTEGER", "", "point", "", ""},
+      {"status", ColumnKind::kCondition, "TEXT", "", "status", "", ""},
+      {"error", ColumnKind::kCondition, "TEXT", "", "error", "", ""},
+      {"hash", ColumnKind::kCondition, "TEXT", "", "hash of the simulation", "", ""}};
+  return *columns;
+}
+
+// "columns: tp, pp, iteration_time_s, ..., point, status, error, hash"
+std::string KnownColumns(const About& about) {
+  std::vector<std::string> names = Names(about.columns);
+  for (const Column& column : PlainColumns()) names.push_back(column.name);
+  return absl::StrCat("columns: ", absl::StrJoin(names, ", "));
+}
+
+}  // namespace
+
+absl::StatusOr<Column> FindColumn(const About& about, const std::string& flag,
+                                  const std::string& name) {
+  if (const Column* column = about.Find(name); column != nullptr) return *column;
+  for (const Column& column : PlainColumns()) {
+    if (column.name == name) return column;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": no column \"", name, "\"; ", KnownColumns(about)));
+}
+
+absl::StatusOr<Column> FindNumber(const About& about, const std::string& flag,
+                                  const std::string& name) {
+  OPTIMUS_ASSIGN_OR_RETURN(Column column, FindColumn(about, flag, name));
+  if (column.type == "TEXT") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": column \"", name, "\" is text; it takes a column of numbers"));
+  }
+  return column;
+}
+
+absl::StatusOr<std::vector<Column>> FindColumns(const About& about, const std::string& flag,
+                                                const std::vector<std::string>& names) {
+  std::vector<Column> columns;
+  columns.reserve(names.size());
+  for (const std::string& name : names) {
+    OPTIMUS_ASSIGN_OR_RETURN(Column column, FindColumn(about, flag, name));
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+std::vector<std::string> Names(const std::vector<Column>& columns) {
+  std::vector<std::string> names;
+  names.reserve(columns.size());
+  for (const Column& column : columns) names.push_back(column.name);
+  return names;
+}
+
+absl::StatusOr<Aim> ParseAim(const About& about, const std::string& flag, const std::string& text,
+                             bool strict) {
+  const bool sign = !text.empty() && (text.front() == '-' || text.front() == '+');
+  OPTIMUS_ASSIGN_OR_RETURN(Column column, FindColumn(about, flag, sign ? text.substr(1) : text));
+  if (strict) OPTIMUS_RETURN_IF_ERROR(FindNumber(about, flag, column.name).status());
+  if (strict && !sign && column.better.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": column \"", column.name, "\" is neither better high nor low; write -",
+                     column.name, " where high is better, +", column.name, " where low is"));
+  }
+  const bool high = sign ? text.front() == '-' : column.better == "high";
+  return Aim{std::move(column), high};
+}
+
+// A line of its own ends what could be a comment.
+std::string WhereCondition(const Filter& filter) {
+  return filter.where.empty() ? "1" : absl::StrCat("(", filter.where, "\n)");
+}
+
+std::string OkCondition(const Filter& filter) {
+  return absl::StrCat("status = '", kStatusOk, "'",
+                      filter.not_fitting ? "" : " AND (fits IS NULL OR fits <> 0)", " AND ",
+                      WhereCondition(filter));
+}
+
+absl::Status CheckWhere(const Database& database, const About& about, const Filter& filter) {
+  // The expression must stand in one pair of parentheses, in two places.
+  const std::string condition = WhereCondition(filter);
+  absl::Status status =
+      database.Prepare(absl::StrCat("SELECT ", condition, " FROM sweep WHERE ", condition))
+          .status();
+  // Some errors are found by the values only.
+  if (status.ok()) {
+    status = database.Query(absl::StrCat("SELECT COUNT(*) FROM sweep WHERE ", condition)).status();
+  }
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--where: ", std::string(status.message()), "; ", KnownColumns(about)));
+}
+
+std::string SqlNames(const std::vector<Column>& columns) {
+  return absl::StrJoin(columns, ", ", [](std::string* out, const Column& column) {
+    absl::StrAppend(out, QuoteIdentifier(column.name));
+  });
+}
+
+std::string SqlOrder(const Aim& aim) {
+  return absl::StrCat(QuoteIdentifier(aim.column.name), aim.high ? " DESC" : "",
+                      " NULLS LAST, point");
+}
+
+absl::StatusOr<SqlTable> BestRows(const Database& database, const std::vector<Column>& columns,
+                                  const Filter& filter, const Aim& aim, int top) {
+  return database.Query(absl::StrCat("SELECT ", SqlNames(columns), " FROM sweep WHERE ",
+                                     OkCondition(filter), " ORDER BY ", SqlOrder(aim),
+                                     top > 0 ? absl::StrCat(" LIMIT ", top) : ""));
+}
+
+absl::StatusOr<SqlTable> BestOfGroups(const Database& database, const std::vector<Column>& by,
+                                      const std::vector<Column>& columns, const Filter& filter,
+                                      const Aim& aim) {
+  const std::string group = SqlNames(by);
+  std::vector<Column> others;  // what the group says need not be said again
+  std::copy_if(columns.begin(), columns.end(), std::back_inserter(others), [&](const Column& c) {
+    return std::none_of(by.begin(), by.end(), [&](const Column& b) { return b.name == c.name; });
+  });
+  const std::string inner =
+      absl::StrCat("SELECT *, COUNT(*) OVER (PARTITION BY ", group, ") AS \"points of group\", ",
+                   "ROW_NUMBER() OVER (PARTITION BY ", group, " ORDER BY ", SqlOrder(aim),
+                   ") AS \"place in group\" FROM sweep WHERE ", OkCondition(filter));
+  return database.Query(absl::StrCat("SELECT ", group, ", \"points of group\" AS points",
+                                     others.empty() ? "" : ", ", SqlNames(others), " FROM (", inner,
+                                     ") WHERE \"place in group\" = 1 ORDER BY ", group));
+}
+
+absl::StatusOr<SqlTable> AllRows(const Database& database, const std::vector<Column>& columns,
+                                 const Filter& filter) {
+  return database.Query(absl::StrCat("SELECT ", SqlNames(columns), " FROM sweep WHERE ",
+                                     WhereCondition(filter), " ORDER BY point"));
+}
+
+std::optional<double> ToNumber(const SqlValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    return static_cast<double>(*integer);
+  }
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return std::nullopt;
+}
+
+}  // namespace optimus::sweep

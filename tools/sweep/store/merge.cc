@@ -190,7 +190,7 @@ absl::Status Merge::Replace(MergeSummary& summary) const {
   OPTIMUS_RETURN_IF_ERROR(rows_->Fill());
   OPTIMUS_RETURN_IF_ERROR(WriteAbout());
   OPTIMUS_RETURN_IF_ERROR(Count(summary));
-  OPTIMUS_ASSIGN_OR_RETURN(summary.older_dropped, rows_->OlderDropped());
+  OPTIMUS_ASSIGN_OR_RETURN(summary.of_several_versions, rows_->OfSeveralVersions());
   return out_->Execute("COMMIT");
 }
 

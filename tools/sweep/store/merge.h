@@ -19,8 +19,8 @@ struct MergeSummary {
   // Points that a database says it has, and that are in none: of runs that ended before they had
   // written their list of points.
   std::int64_t unlisted = 0;
-  std::vector<std::string> versions;  // of optimus; the oldest first
-  std::int64_t older_dropped = 0;     // results given up for one of a newer version
+  std::vector<std::string> versions;     // of optimus; the oldest first
+  std::int64_t of_several_versions = 0;  // simulations of which one version's result is kept
 };
 
 // Makes `out`, whole or not at all, of the union of `in`. Where `out` exists it is one more of

@@ -227,7 +227,7 @@ std::vector<std::string> MergeRows::Versions() const {
   return names;
 }
 
-absl::StatusOr<std::int64_t> MergeRows::OlderDropped() const {
+absl::StatusOr<std::int64_t> MergeRows::OfSeveralVersions() const {
   OPTIMUS_ASSIGN_OR_RETURN(
       const SqlTable found,
       out_->Query("SELECT COUNT(*) FROM (SELECT hash FROM temp.all_results GROUP BY hash "

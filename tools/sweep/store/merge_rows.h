@@ -30,7 +30,7 @@ class MergeRows {
 
   std::vector<std::string> Versions() const;  // of the databases and their results, oldest first
   // Simulations with results of several versions, of which one is kept.
-  absl::StatusOr<std::int64_t> OlderDropped() const;
+  absl::StatusOr<std::int64_t> OfSeveralVersions() const;
 
  private:
   // A version of optimus, and the first file that has it.

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "base/write_all.h"
 #include "tools/sweep/show/plot.h"
+#include "tools/sweep/show/plot_pieces.h"
 
 namespace optimus::sweep {
 namespace {
@@ -71,13 +72,14 @@ int Start(const MemoryFile& in, const MemoryFile& out, const MemoryFile& errors,
 
 std::string Terminal(PlotFormat format) {
   const std::string size = absl::StrCat(" size ", kPlotWidth, ",", kPlotHeight);
-  // Points of the one and pixels of the other make letters of one size.
+  // cairo counts letters in points of 96 pixels an inch.
+  const std::string font = absl::StrCat(
+      " font '",
+      format == PlotFormat::kSvg ? "DejaVu Sans,Helvetica,Arial,sans-serif" : "DejaVu Sans", ",",
+      kLetterSize, "' background rgb 'white'");
   return format == PlotFormat::kSvg
-             ? absl::StrCat("set terminal svg", size,
-                            " font 'DejaVu Sans,Helvetica,Arial,sans-serif,15' background "
-                            "rgb 'white'\n")
-             : absl::StrCat("set terminal pngcairo", size,
-                            " font 'DejaVu Sans,11' background rgb 'white'\n");
+             ? absl::StrCat("set terminal svg", size, font, "\n")
+             : absl::StrCat("set terminal pngcairo", size, font, " fontscale 0.75\n");
 }
 
 // The lines in which gnuplot says what is wrong, as one.

@@ -92,22 +92,24 @@ std::size_t LongestName(const std::vector<std::string>& names) {
 
 // Cells at the good end are dark: white text there.
 std::string Cells(const HeatMapPlot& plot, const Range& range) {
+  const int digits = plot.xs.size() > 10 ? 3 : 4;
   std::string out = "# x, y, value, its text, the text's colour\n$cells << EOD\n";
   for (const HeatMapCell& cell : plot.cells) {
     const double good = plot.request.z.high ? range.Share(cell.z) : 1 - range.Share(cell.z);
     absl::StrAppend(&out, cell.x, " ", cell.y, " ", DataNumber(cell.z), " ",
-                    DataString(ShortNumber(cell.z)), " ", good > 0.55 ? "0xffffff" : "0x222222",
-                    "\n");
+                    DataString(ShortNumber(cell.z, digits)), " ",
+                    good > 0.65 ? "0xffffff" : "0x222222", "\n");
   }
   return absl::StrCat(out, "EOD\n");
 }
 
 std::string Colours(const HeatMapPlot& plot, const Range& range) {
-  std::string out = absl::StrCat(
-      "set palette defined (",
-      plot.request.z.high ? "0 '#f4f1de', 0.35 '#a8d5ba', 0.7 '#2a9d8f', 1 '#0b3c49'"
-                          : "0 '#0b3c49', 0.3 '#2a9d8f', 0.65 '#a8d5ba', 1 '#f4f1de'",
-      ")\nset cblabel ", ScriptString(AxisTitle(plot.request.z.column)), " noenhanced\n");
+  std::string out =
+      absl::StrCat("set palette defined (",
+                   plot.request.z.high ? "0 '#f4f1de', 0.35 '#a8d5ba', 0.7 '#2a9d8f', 1 '#0b3c49'"
+                                       : "0 '#0b3c49', 0.3 '#2a9d8f', 0.65 '#a8d5ba', 1 '#f4f1de'",
+                   ")\nset cblabel ", ScriptString(AxisTitle(plot.request.z.column)),
+                   " offset 1.5 noenhanced\n");
   if (range.high > range.low) {
     PlotAxis axis;
     if (range.log) axis = MakePlotAxis({range.low, range.high}, kLogFrom, 0);
@@ -135,7 +137,7 @@ std::string Subtitle(const HeatMapPlot& plot) {
   const HeatMapCell& best = plot.cells[plot.best];
   const std::string unit = plot.request.z.column.unit;
   return absl::StrCat("each cell is the best over all other axes; framed: the best, ",
-                      ShortNumber(best.z), unit.empty() ? "" : " ", unit, " at ",
+                      ShortNumber(best.z, 4), unit.empty() ? "" : " ", unit, " at ",
                       plot.request.x.name, " ", plot.xs[best.x], ", ", plot.request.y.name, " ",
                       plot.ys[best.y], "; empty: nothing ran or fits");
 }
@@ -174,7 +176,7 @@ std::string HeatMapScript(const HeatMapPlot& plot) {
                    AxisTitle(plot.request.y));
   const bool turned = LongestName(plot.xs) * plot.xs.size() > 80;
   const std::size_t most = std::max(plot.xs.size(), plot.ys.size());
-  const int font = most > 24 ? 8 : most > 14 ? 11 : 15;
+  const int font = most > 24 ? 10 : most > 14 ? 13 : most > 8 ? 16 : 19;
   std::string out = CommonCommands("heat-map", plot.sweep_name, title, Subtitle(plot));
   absl::StrAppend(&out, "unset grid\nunset border\nunset key\n", "set xlabel ",
                   ScriptString(AxisTitle(plot.request.x)), " noenhanced\nset ylabel ",
@@ -190,8 +192,8 @@ std::string HeatMapScript(const HeatMapPlot& plot) {
   absl::StrAppend(&out, Colours(plot, range), Frame(plot), Cells(plot, range),
                   "plot $cells using 1:2:($1-0.48):($1+0.48):($2-0.48):($2+0.48):3 with boxxyerror "
                   "fillstyle solid noborder linecolor palette, \\\n"
-                  "  $cells using 1:2:4:5 with labels font ',",
-                  font, "' textcolor rgb variable noenhanced\n");
+                  "  $cells using 1:2:4:5 with labels ",
+                  FontOption(font), " textcolor rgb variable noenhanced\n");
   return out;
 }
 

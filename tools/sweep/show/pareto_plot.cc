@@ -13,10 +13,23 @@
 namespace optimus::sweep {
 namespace {
 
-constexpr std::size_t kMostNames = 14;    // lines beside the plot
-constexpr std::size_t kLongestName = 44;  // characters of one
-constexpr double kRight = 0.63;           // the plot ends here, the names begin
-constexpr double kLeft = 0.08, kBottom = 0.12, kTop = 0.87;
+constexpr double kRight = 0.63;                    // the plot ends here, the names begin
+constexpr double kNamesTop = 0.78;                 // of the names, which end where the plot does
+constexpr double kNameStep = 0.026, kGap = 0.012;  // from line to line, between two members
+constexpr int kNameSize = 13;
+
+std::vector<std::string> NameLines(const std::string& name) {
+  return BrokenText(name, kNameSize, (1 - kRight - 0.06) * kPlotWidth, 2);
+}
+
+// From member to member beside the plot.
+double StepOf(const ParetoPlot& plot) {
+  std::size_t lines = 0;
+  for (const ParetoMember& member : plot.front) {
+    lines = std::max(lines, NameLines(member.name).size());
+  }
+  return kNameStep * static_cast<double>(1 + lines) + kGap;
+}
 
 // Whether `column` has one value in all rows of the front.
 bool IsCommon(const Front& front, std::size_t column) {
@@ -52,7 +65,8 @@ std::vector<std::string> MemberNames(const Front& front, const std::vector<Colum
 }
 
 double Pixels(double dx, double dy) {
-  return std::hypot(dx * (kRight - kLeft) * kPlotWidth, dy * (kTop - kBottom) * kPlotHeight);
+  return std::hypot(dx * (kRight - kPlotLeft) * kPlotWidth,
+                    dy * (kPlotTop - kPlotBottom) * kPlotHeight);
 }
 
 // The members that get a number: both ends, and between them those with room for it. Of many, the
@@ -62,6 +76,7 @@ std::vector<std::size_t> Named(const ParetoPlot& plot, const PlotAxis& x, const 
     const ParetoMember &one = plot.front[a], &other = plot.front[b];
     return Pixels(x.Place(one.x) - x.Place(other.x), y.Place(one.y) - y.Place(other.y));
   };
+  const auto most = static_cast<std::size_t>((kNamesTop - kPlotBottom) / StepOf(plot)) + 1;
   const std::size_t last = plot.front.size() - 1;
   for (double room = 26;; room *= 1.2) {
     std::vector<std::size_t> named = {0};
@@ -69,34 +84,35 @@ std::vector<std::size_t> Named(const ParetoPlot& plot, const PlotAxis& x, const 
       if (apart(i, named.back()) >= room && apart(i, last) >= room) named.push_back(i);
     }
     if (last > 0) named.push_back(last);
-    if (named.size() <= kMostNames) return named;
+    if (named.size() <= most) return named;
   }
-}
-
-std::string Shortened(const std::string& name) {
-  if (name.size() <= kLongestName) return name;
-  return absl::StrCat(name.substr(0, kLongestName - 3), "...");
 }
 
 std::string WithUnit(double value, const Column& column) {
   return absl::StrCat(ShortNumber(value), column.unit.empty() ? "" : " ", column.unit);
 }
 
-// Two lines for each: what it is, and what it reaches.
+// What each reaches, and what it is.
 std::string Labels(const ParetoPlot& plot, const std::vector<std::size_t>& named) {
-  std::string out = absl::StrCat("set label 3 'the front, by number:' at screen ", kRight + 0.02,
-                                 ",0.855 left font ',14'\n");
-  const double step = std::min(0.056, 0.74 / static_cast<double>(named.size()));
+  std::string out = absl::StrCat("set label 4 'the front, by number:' at screen ", kRight + 0.02,
+                                 ",", kPlotTop - 0.015, " left ", FontOption(16), "\n");
+  const double step = StepOf(plot);
+  int label = 10;
+  const auto add = [&](const std::string& text, double x, double y, const std::string& style) {
+    absl::StrAppend(&out, "set label ", label++, " ", ScriptString(text), " at screen ",
+                    ShortNumber(x), ",", ShortNumber(y), " left noenhanced ", style, "\n");
+  };
   for (std::size_t i = 0; i < named.size(); ++i) {
     const ParetoMember& member = plot.front[named[i]];
-    const double at = 0.81 - step * static_cast<double>(i);
-    const std::string reached = absl::StrCat(i + 1, ":  ", WithUnit(member.x, plot.x.column), ", ",
-                                             WithUnit(member.y, plot.y.column));
-    absl::StrAppend(&out, "set label ", 10 + 2 * i, " ", ScriptString(reached), " at screen ",
-                    kRight + 0.02, ",", ShortNumber(at), " left noenhanced font ',13'\n",
-                    "set label ", 11 + 2 * i, " ", ScriptString(Shortened(member.name)),
-                    " at screen ", kRight + 0.045, ",", ShortNumber(at - 0.024),
-                    " left noenhanced font ',12' textcolor rgb '#666666'\n");
+    double y = kNamesTop - step * static_cast<double>(i);
+    add(absl::StrCat(i + 1), kRight + 0.02, y,
+        absl::StrCat(FontOption(16), " textcolor rgb '#0072b2'"));
+    add(absl::StrCat(WithUnit(member.x, plot.x.column), ", ", WithUnit(member.y, plot.y.column)),
+        kRight + 0.05, y, "");
+    for (const std::string& line : NameLines(member.name)) {
+      y -= kNameStep;
+      add(line, kRight + 0.05, y, absl::StrCat(FontOption(kNameSize), " textcolor rgb '#666666'"));
+    }
   }
   return out;
 }
@@ -178,8 +194,9 @@ std::string ParetoScript(const ParetoPlot& plot) {
                   "plot $points using 1:2 with points pt 7 ps 0.6 lc rgb '#b5b5b5', \\\n"
                   "  $front using 1:2 with lines lw 2 lc rgb '#0072b2', \\\n"
                   "  $front using 1:2 with points pt 7 ps 1 lc rgb '#0072b2', \\\n"
-                  "  $numbers using 1:2:3 with labels font ',14' textcolor rgb '#0072b2' offset ",
-                  plot.x.high ? "1" : "-1", ",", plot.y.high ? "0.7" : "-0.7", "\n");
+                  "  $numbers using 1:2:3 with labels ",
+                  FontOption(17), " textcolor rgb '#0072b2' offset ", plot.x.high ? "1" : "-1", ",",
+                  plot.y.high ? "0.7" : "-0.7", "\n");
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "tools/sweep/show/plot.h"
 
 namespace optimus::sweep {
@@ -54,11 +55,12 @@ std::string DataString(const std::string& text) {
 
 std::string DataNumber(double value) { return ToText(value); }
 
-std::string ShortNumber(double value) {
+std::string ShortNumber(double value, int digits) {
   const double size = std::abs(value);
   if (size == 0) return "0";
-  if (size < 1e-4 || size >= 1e6) return absl::StrFormat("%.3g", value);
-  const int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(size))), 0, 6);
+  if (size < 1e-4 || size >= 1e6) return absl::StrFormat("%.*g", digits, value);
+  const int decimals =
+      std::clamp(digits - 1 - static_cast<int>(std::floor(std::log10(size))), 0, 6);
   return absl::StrFormat("%.*f", decimals, value);
 }
 
@@ -92,12 +94,19 @@ PlotAxis MakePlotAxis(const std::vector<double>& values, double log_from, double
   return axis;
 }
 
-void PutTicksAtValues(const std::vector<double>& values, double least_distance, PlotAxis& axis) {
+void PutTicksAtValues(const std::vector<double>& values, double pixels, PlotAxis& axis) {
+  constexpr double kGap = 10;
+  const auto width = [](double value) {
+    return TextPixels(absl::StrFormat("%.6g", value), kLetterSize);
+  };
   axis.ticks.clear();
   for (const double value : values) {
-    const bool room =
-        axis.ticks.empty() || axis.Place(value) - axis.Place(axis.ticks.back()) >= least_distance;
-    if (room) axis.ticks.push_back(value);
+    if (!axis.ticks.empty()) {
+      const double last = axis.ticks.back();
+      const double apart = (axis.Place(value) - axis.Place(last)) * pixels;
+      if (apart < (width(value) + width(last)) / 2 + kGap) continue;
+    }
+    axis.ticks.push_back(value);
   }
 }
 
@@ -117,20 +126,62 @@ std::string AxisCommands(const std::string& name, const PlotAxis& axis) {
   return out;
 }
 
+std::string FontOption(int size) { return absl::StrCat("font ',", size, "'"); }
+
+double TextPixels(const std::string& text, double size) {
+  double widths = 0;
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xc0) == 0x80) continue;  // UTF-8: not a letter's start
+    const bool wide = (c >= 'A' && c <= 'Z') || c == 'm' || c == 'w' || c == '%';
+    const bool narrow = absl::string_view("ijlrtf.,:;|!'()[] ").find(c) != std::string::npos;
+    widths += wide ? 0.76 : narrow ? 0.36 : 0.62;
+  }
+  return size * widths;
+}
+
+std::vector<std::string> BrokenText(const std::string& text, double size, double pixels,
+                                    std::size_t most) {
+  std::vector<std::string> lines;
+  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    const bool room =
+        !lines.empty() && TextPixels(absl::StrCat(lines.back(), " ", word), size) <= pixels;
+    if (room) {
+      absl::StrAppend(&lines.back(), " ", word);
+    } else if (lines.size() < most) {
+      lines.emplace_back(word);
+    } else {
+      lines.back().append("...");
+      return lines;
+    }
+  }
+  return lines;
+}
+
 std::string CommonCommands(const std::string& kind, const std::string& sweep_name,
                            const std::string& title, const std::string& about) {
-  return absl::StrCat(
-      "# optimus sweep show --plot=", kind,
-      ". To draw it again:\n# gnuplot -e \"set terminal svg "
-      "size ",
-      kPlotWidth, ",", kPlotHeight,
-      " font 'sans-serif,15'; set output 'plot.svg'\" THIS_FILE\n"
-      "set encoding utf8\nset border 3 lw 1 lc rgb '#666666'\nset tics nomirror out textcolor rgb "
-      "'#222222'\nset grid lw 1 lc rgb '#e4e4e4'\n",
-      "set label 1 ", ScriptString(absl::StrCat(sweep_name, ": ", title)),
-      " at screen 0.02,0.96 left noenhanced font ',20'\n", "set label 2 ", ScriptString(about),
-      " at screen 0.02,0.91 left noenhanced textcolor rgb '#555555'\n",
-      "set tmargin at screen 0.87\nset bmargin at screen 0.12\nset lmargin at screen 0.08\n");
+  constexpr double kWidest = 0.95 * kPlotWidth;
+  constexpr double kTitleSize = 25;
+  const std::string whole = absl::StrCat(sweep_name, ": ", title);
+  const double shrink = std::clamp(kWidest / TextPixels(whole, kTitleSize), 0.4, 1.0);
+  std::string out =
+      absl::StrCat("# optimus sweep show --plot=", kind,
+                   ". To draw it again:\n# gnuplot -e \"set terminal svg "
+                   "size ",
+                   kPlotWidth, ",", kPlotHeight, " font 'sans-serif,", kLetterSize,
+                   "'; set output 'plot.svg'\" THIS_FILE\n"
+                   "set encoding utf8\nset border 3 lw 1 lc rgb "
+                   "'#666666'\nset tics nomirror out textcolor rgb "
+                   "'#222222'\nset grid lt 1 lw 1 lc rgb '#e2e2e2'\n",
+                   "set label 1 ", ScriptString(whole), " at screen 0.02,0.955 left noenhanced ",
+                   FontOption(static_cast<int>(kTitleSize * shrink)), "\n");
+  const std::vector<std::string> lines = BrokenText(about, kLetterSize, kWidest, 2);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    absl::StrAppend(&out, "set label ", i + 2, " ", ScriptString(lines[i]), " at screen 0.02,",
+                    i == 0 ? "0.91" : "0.877", " left noenhanced textcolor rgb '#555555'\n");
+  }
+  absl::StrAppend(&out, "set tmargin at screen ", kPlotTop, "\nset bmargin at screen ", kPlotBottom,
+                  "\nset lmargin at screen ", kPlotLeft, "\n");
+  return out;
 }
 
 }  // namespace optimus::sweep

@@ -14,8 +14,8 @@ std::string ScriptString(const std::string& text);
 std::string DataString(const std::string& text);
 // With the fewest digits that read back as the same number.
 std::string DataNumber(double value);
-// About three digits, without exponent where that is readable: "5.42", "1280", "0.0123".
-std::string ShortNumber(double value);
+// About `digits` of them, without exponent where that is readable: "5.42", "1280", "0.0123".
+std::string ShortNumber(double value, int digits = 3);
 
 // "iteration time (s)"; the unit alone where the title says the same.
 std::string AxisTitle(const Column& column);
@@ -30,14 +30,28 @@ struct PlotAxis {
 };
 // `values` are not empty. Logarithmic where they are above zero and span a factor of `log_from`.
 // `margin`: free share of the axis' length at either end. `at_values`: ticks at the values
-// themselves (few, ascending), as far as labels of `least_distance` (share of the axis) allow.
+// themselves (ascending), as far as their labels have room on an axis of `pixels`.
 PlotAxis MakePlotAxis(const std::vector<double>& values, double log_from, double margin);
-void PutTicksAtValues(const std::vector<double>& values, double least_distance, PlotAxis& axis);
+void PutTicksAtValues(const std::vector<double>& values, double pixels, PlotAxis& axis);
 
 // "set xrange [1:2]\nset logscale x\n...": of axis "x" or "y".
 std::string AxisCommands(const std::string& name, const PlotAxis& axis);
-// What every script begins with. `about`: one line on what is drawn, under the title.
+// What every script begins with. `about`: what is drawn, in two lines under the title at most.
+// Sizes of letters are pixels; a terminal that counts in points has fontscale 0.75.
 std::string CommonCommands(const std::string& kind, const std::string& sweep_name,
                            const std::string& title, const std::string& about);
+
+// "font ',15'" for letters of `size` pixels.
+std::string FontOption(int size);
+// About the width of `text` in letters of `size` pixels.
+double TextPixels(const std::string& text, double size);
+// Broken after spaces into lines of at most `pixels`; what is left of a text of more than `most`
+// lines becomes "...".
+std::vector<std::string> BrokenText(const std::string& text, double size, double pixels,
+                                    std::size_t most);
+
+// Where every plot is in its picture, as shares.
+inline constexpr double kPlotLeft = 0.08, kPlotBottom = 0.12, kPlotTop = 0.84;
+inline constexpr int kLetterSize = 15;  // pixels
 
 }  // namespace optimus::sweep

@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                     "#e69f00", "#56b4e9", "#000000", "#8a6d3b"};
 constexpr int kMarks[] = {7, 5, 9, 13, 11, 6, 4, 8};
+constexpr char kIdealName[] = "ideal scaling";
 
 bool CountsGpus(const Column& column) {
   return column.unit == "GPUs" || column.name == "gpus" || column.name == "world_gpus";
@@ -90,12 +91,11 @@ std::string Block(const std::string& name, const std::vector<ScalingPoint>& poin
   return absl::StrCat(out, "EOD\n");
 }
 
+constexpr const char* kIdealStyle = "with lines lw 1.5 dt (8,6) lc rgb '#888888'";
+
 std::string PlotCommand(const ScalingPlot& plot, bool ideal) {
   std::string out = "plot ";
-  if (ideal) {
-    absl::StrAppend(&out, "$ideal using 1:2 with lines lw 1.5 dt (8,6) lc rgb '#888888' title ",
-                    ScriptString("ideal: half the time on twice the GPUs"), ", \\\n  ");
-  }
+  if (ideal) absl::StrAppend(&out, "$ideal using 1:2 ", kIdealStyle, " notitle, \\\n  ");
   for (std::size_t i = 0; i < plot.lines.size(); ++i) {
     const std::string title =
         plot.request.series ? absl::StrCat("title ", ScriptString(plot.lines[i].name)) : "notitle";
@@ -103,14 +103,27 @@ std::string PlotCommand(const ScalingPlot& plot, bool ideal) {
                     " using 1:2 with linespoints lw 2.5 ps 1.1 pt ", kMarks[i % std::size(kMarks)],
                     " lc rgb '", kColours[i % std::size(kColours)], "' ", title);
   }
+  if (ideal) absl::StrAppend(&out, ", \\\n  keyentry ", kIdealStyle, " title '", kIdealName, "'");
   return absl::StrCat(out, "\n");
 }
 
-std::string Legend(const ScalingPlot& plot, bool ideal) {
-  if (!plot.request.series && !ideal) return "unset key\nset rmargin at screen 0.97\n";
-  std::string out =
-      "set key outside right top vertical Left reverse noenhanced samplen 2.5 spacing 1.3 "
-      "width 1\n";
+// The share of the picture that the legend takes, right of the plot.
+double LegendShare(const ScalingPlot& plot, bool ideal) {
+  double widest = ideal ? TextPixels(kIdealName, kLetterSize) : 0;
+  if (plot.request.series) {
+    widest = std::max(widest, TextPixels(AxisTitle(*plot.request.series), kLetterSize) - 40);
+    for (const ScalingLine& line : plot.lines) {
+      widest = std::max(widest, TextPixels(line.name, kLetterSize));
+    }
+  }
+  return widest == 0 ? 0.03 : std::min(0.45, (widest + 75) / kPlotWidth);
+}
+
+std::string Legend(const ScalingPlot& plot, double share) {
+  const double right = 1 - share;
+  std::string out = absl::StrCat("set rmargin at screen ", ShortNumber(right), "\n");
+  absl::StrAppend(&out, "set key at screen ", ShortNumber(right + 0.015), ",", kPlotTop,
+                  " left top vertical Left reverse noenhanced samplen 2.5 spacing 1.35\n");
   if (plot.request.series) {
     absl::StrAppend(&out, "set key title ", ScriptString(AxisTitle(*plot.request.series)),
                     " left noenhanced\n");
@@ -146,18 +159,20 @@ std::string ScalingScript(const ScalingPlot& plot) {
   std::vector<double> ys = Ys(plot);
   if (ideal) ys.push_back(ideal_points.back().y);
   PlotAxis x_axis = MakePlotAxis(xs, 8, 0.03);
-  PutTicksAtValues(xs, 0.075, x_axis);
+  const double legend = LegendShare(plot, ideal);
+  PutTicksAtValues(xs, (1 - legend - kPlotLeft) * kPlotWidth, x_axis);
   PlotAxis y_axis = MakePlotAxis(ys, x_axis.log && ideal ? 2 : 8, 0.05);
   if (!y_axis.log && y_axis.low > 0 && y_axis.low < 0.5 * y_axis.high) y_axis.low = 0;
   std::string about = absl::StrCat("each point is the best over all other axes (",
                                    plot.request.y.high ? "high" : "low", " is good)");
   if (x_axis.log) absl::StrAppend(&about, y_axis.log ? "; log axes" : "; log x axis");
+  if (ideal) absl::StrAppend(&about, "; dashed: half the time on twice the GPUs");
   const std::string title =
       absl::StrCat(AxisTitle(plot.request.y.column), " over ", AxisTitle(plot.request.x));
   std::string out = CommonCommands("scaling", plot.sweep_name, title, about);
   absl::StrAppend(&out, "set xlabel ", ScriptString(AxisTitle(plot.request.x)), " noenhanced\n",
                   "set ylabel ", ScriptString(AxisTitle(plot.request.y.column)), " noenhanced\n",
-                  AxisCommands("x", x_axis), AxisCommands("y", y_axis), Legend(plot, ideal));
+                  AxisCommands("x", x_axis), AxisCommands("y", y_axis), Legend(plot, legend));
   if (ideal) absl::StrAppend(&out, Block("ideal", ideal_points));
   for (std::size_t i = 0; i < plot.lines.size(); ++i) {
     absl::StrAppend(&out, Block(absl::StrCat("line", i + 1), plot.lines[i].points));

@@ -1,6 +1,8 @@
 #include "tools/sweep_merge_command.h"
 
-#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
@@ -10,6 +12,7 @@
 #include "tools/exit_codes.h"
 #include "tools/outputs.h"
 #include "tools/shared_flags.h"
+#include "tools/sweep/run/file_lock.h"
 #include "tools/sweep/store/merge.h"
 #include "tools/text_pieces.h"
 
@@ -29,14 +32,22 @@ std::string MergedText(const SweepMergeFlags& flags, const sweep::MergeSummary& 
                     " are mixed; simulations with results of several of them: ",
                     summary.of_several_versions, ", the newest is kept\n");
   }
-  if (summary.unlisted > 0) {
-    absl::StrAppend(&text, Count(summary.unlisted, "more point is", "more points are"),
-                    " in no list yet: of a shard that ended early\n");
+  if (summary.not_listed > 0) {
+    absl::StrAppend(&text, Count(summary.not_listed, "more point", "more points"),
+                    " of the sweep: in none of these databases, of shards that are not here\n");
   }
-  if (summary.missing + summary.failed + summary.unlisted > 0) {
+  if (summary.missing + summary.failed > 0) {
     absl::StrAppend(&text, "run those shards again with --resume, and merge again\n");
   }
   return text;
+}
+
+// Not while we merge into it: a sweep takes its own database for what it has written itself.
+absl::StatusOr<std::optional<sweep::FileLock>> LockOld(const std::string& out) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(out, ignored)) return std::nullopt;
+  OPTIMUS_ASSIGN_OR_RETURN(sweep::FileLock lock, sweep::FileLock::Take(out));
+  return lock;
 }
 
 }  // namespace
@@ -65,6 +76,7 @@ CLI::App* AddSweepMergeCommand(CLI::App& sweep, SweepMergeFlags& flags) {
 
 absl::StatusOr<int> RunSweepMerge(const SweepMergeFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(CheckReplaceable("OUT", flags.out));
+  OPTIMUS_ASSIGN_OR_RETURN(const auto lock, LockOld(flags.out));
   OPTIMUS_ASSIGN_OR_RETURN(const sweep::MergeSummary summary,
                            sweep::MergeSweeps(flags.out, flags.in, flags.allow_mixed_versions));
   OPTIMUS_RETURN_IF_ERROR(WriteStdout(MergedText(flags, summary)));

@@ -66,13 +66,12 @@ absl::Status CheckSameSweep(const About& first, const About& about) {
 // then of the texts that come last.
 void Unite(const About& about, About& all) {
   const auto texts = [](const About& of) {
-    return std::tie(of.sweep_name, of.description, of.sweep, of.objective);
+    return std::tie(of.sweep_name, of.description, of.sweep, of.objective, of.total_points,
+                    of.excluded);
   };
   const bool later = about.version == all.version ? texts(all) < texts(about)
                                                   : OlderVersion(all.version, about.version);
-  const std::int64_t excluded = std::max(all.excluded, about.excluded);
   if (later) all = about;
-  all.excluded = excluded;
 }
 
 // A file under a temporary name beside its target, removed unless it has got its own name.
@@ -109,7 +108,6 @@ class Merge {
  private:
   absl::Status Replace(MergeSummary& summary) const;
   absl::Status Begin(const Database& source, const About& about);
-  absl::Status WriteAbout() const;
   absl::Status Count(MergeSummary& summary) const;
 
   const Database* out_;
@@ -117,15 +115,14 @@ class Merge {
   std::optional<MergeRows> rows_;
   About first_, all_;
   std::int64_t databases_ = 0;
-  std::int64_t unlisted_ = 0;
 };
 
 absl::Status Merge::Begin(const Database& source, const About& about) {
   first_ = about;
   all_ = about;
   if (&source != out_) {
-    OPTIMUS_RETURN_IF_ERROR(Named(name_, CreateTables(*out_, about)));
     OPTIMUS_RETURN_IF_ERROR(Named(name_, out_->Execute("BEGIN IMMEDIATE")));
+    OPTIMUS_RETURN_IF_ERROR(Named(name_, CreateTables(*out_, about)));
   }
   absl::StatusOr<MergeRows> rows = MergeRows::Make(*out_, about);
   if (!rows.ok()) return Named(name_, rows.status());
@@ -133,13 +130,22 @@ absl::Status Merge::Begin(const Database& source, const About& about) {
   return absl::OkStatus();
 }
 
+// A sweep makes its file, then its tables with all its points in one piece.
+absl::Status CheckHasTables(const Database& source) {
+  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable tables,
+                           source.Query("SELECT COUNT(*) FROM sqlite_schema"));
+  if (std::get<std::int64_t>(tables.rows[0][0]) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(source.path(),
+                   ": has no tables: its sweep ended before it began; run it again with --resume"));
+}
+
 absl::Status Merge::Read(const Database& source) {
+  OPTIMUS_RETURN_IF_ERROR(CheckHasTables(source));
   OPTIMUS_ASSIGN_OR_RETURN(const About about, ReadAbout(source));
   if (!rows_.has_value()) OPTIMUS_RETURN_IF_ERROR(Begin(source, about));
   OPTIMUS_RETURN_IF_ERROR(CheckSameSweep(first_, about));
   OPTIMUS_RETURN_IF_ERROR(rows_->Add(source, about));
-  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable listed, source.Query("SELECT COUNT(*) FROM points"));
-  unlisted_ += std::max<std::int64_t>(about.points - std::get<std::int64_t>(listed.rows[0][0]), 0);
   Unite(about, all_);
   ++databases_;
   return absl::OkStatus();
@@ -151,19 +157,6 @@ absl::Status Merge::ReadFile(const std::string& path) {
   absl::Status status = source.Execute("BEGIN");
   if (status.ok()) status = Read(source);
   return Named(path, status);
-}
-
-absl::Status Merge::WriteAbout() const {
-  OPTIMUS_ASSIGN_OR_RETURN(Statement set,
-                           out_->Prepare("UPDATE about SET value = ?2 WHERE name = ?1"));
-  OPTIMUS_RETURN_IF_ERROR(set.Run({std::string("version"), all_.version}));
-  OPTIMUS_RETURN_IF_ERROR(set.Run({std::string("sweep_name"), all_.sweep_name}));
-  OPTIMUS_RETURN_IF_ERROR(set.Run({std::string("description"), all_.description}));
-  OPTIMUS_RETURN_IF_ERROR(set.Run({std::string("sweep"), all_.sweep}));
-  OPTIMUS_RETURN_IF_ERROR(set.Run({std::string("objective"), all_.objective}));
-  OPTIMUS_RETURN_IF_ERROR(set.Run({std::string("excluded"), absl::StrCat(all_.excluded)}));
-  return out_->Execute(
-      "UPDATE about SET value = (SELECT COUNT(*) FROM points) WHERE name = 'points'");
 }
 
 absl::Status Merge::Count(MergeSummary& summary) const {
@@ -188,8 +181,11 @@ absl::Status Merge::Count(MergeSummary& summary) const {
 
 absl::Status Merge::Replace(MergeSummary& summary) const {
   OPTIMUS_RETURN_IF_ERROR(rows_->Fill());
-  OPTIMUS_RETURN_IF_ERROR(WriteAbout());
   OPTIMUS_RETURN_IF_ERROR(Count(summary));
+  About about = all_;
+  about.points = summary.points;
+  OPTIMUS_RETURN_IF_ERROR(UpdateAbout(*out_, about));
+  summary.not_listed = about.total_points - summary.points;
   OPTIMUS_ASSIGN_OR_RETURN(summary.of_several_versions, rows_->OfSeveralVersions());
   return out_->Execute("COMMIT");
 }
@@ -200,7 +196,6 @@ absl::StatusOr<MergeSummary> Merge::Write(bool allow_mixed_versions) const {
   if (!checked.ok()) return absl::IsInvalidArgument(checked) ? checked : Named(name_, checked);
   MergeSummary summary;
   summary.databases = databases_;
-  summary.unlisted = unlisted_;
   summary.versions = rows_->Versions();
   OPTIMUS_RETURN_IF_ERROR(Named(name_, Replace(summary)));
   return summary;

@@ -16,10 +16,8 @@ struct MergeSummary {
   std::int64_t ok = 0, impossible = 0;  // points with these results
   std::int64_t failed = 0;              // by chance: failed, out of memory, out of time
   std::int64_t missing = 0;             // points without a result
-  // Points that a database says it has, and that are in none: of runs that ended before they had
-  // written their list of points.
-  std::int64_t unlisted = 0;
-  std::vector<std::string> versions;     // of optimus; the oldest first
+  std::int64_t not_listed = 0;        // points of the sweep that no database has: of absent shards
+  std::vector<std::string> versions;  // of optimus; the oldest first
   std::int64_t of_several_versions = 0;  // simulations of which one version's result is kept
 };
 

@@ -1,9 +1,7 @@
 #include "tools/sweep/store/sqlite.h"
 
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +43,12 @@ absl::StatusCode CodeOf(int code) {
   }
 }
 
+// Beyond a quota or a limit of file sizes SQLite sees an input/output error, and forgets its errno.
+bool IsFailedWrite(int code) {
+  return code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_TRUNCATE ||
+         code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_FSYNC;
+}
+
 struct BindValue {
   sqlite3_stmt* statement;
   int index;
@@ -72,12 +76,10 @@ std::string ToText(const SqlValue& value) {
 
 absl::Status ToStatus(sqlite3* database, int code) {
   std::string message = database == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database);
-  const int system = database == nullptr ? 0 : sqlite3_system_errno(database);
   absl::StatusCode status = CodeOf(code);
-  // SQLite calls a write beyond a limit of file sizes or a quota an input/output error.
-  if ((code & 0xff) == SQLITE_IOERR && (system == ENOSPC || system == EFBIG || system == EDQUOT)) {
+  if (IsFailedWrite(code)) {
     status = absl::StatusCode::kResourceExhausted;
-    absl::StrAppend(&message, " (", std::strerror(system), ")");
+    absl::StrAppend(&message, " while writing; the disk or a limit of file sizes may be full");
   }
   return absl::Status(status, message);
 }

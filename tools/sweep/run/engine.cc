@@ -137,7 +137,14 @@ absl::Status Engine::Begin() {
   OPTIMUS_RETURN_IF_ERROR(database_->Execute("BEGIN IMMEDIATE"));
   absl::Status status = FillTables();
   if (status.ok()) status = database_->Execute("COMMIT");
-  if (!status.ok()) database_->Execute("ROLLBACK").IgnoreError();  // what happened first is said
+  if (status.ok()) return status;
+  // A file without tables would be in the way of the next try.
+  writer_.reset();
+  database_.reset();
+  for (const char* ending : {"", "-wal", "-shm"}) {
+    std::error_code ignored;
+    std::filesystem::remove(absl::StrCat(options_.database, ending), ignored);
+  }
   return status;
 }
 

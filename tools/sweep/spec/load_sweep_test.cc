@@ -38,7 +38,7 @@ TEST(LoadSweepTest, ColumnsInTheOrderOfTheLoops) {
     }
     stragglers { share: 0.5 factor_from: 1 factor_to: 2 } seeds: [5, 6]
     derived { field: "hardware.gpus" expression: "dp * pp * tp" }
-    derived { name: "micro_batches" expression: "global_batch / (dp * mb)" unit: "x"
+    derived { name: "micro_batches" expression: 'global_batch / (dp * mb)' unit: "x"
 }
     conditions: "strategy != 'b' OR micro_batches >= 16")")
                                 .value();

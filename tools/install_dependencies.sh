@@ -17,7 +17,8 @@ packages=(
 )
 if [ "${1:-}" = test ]; then
   packages+=(libgtest-dev libgmock-dev librapidcheck-dev clang-format clang-tidy
-             clang libclang-rt-14-dev)  # libFuzzer
+             clang libclang-rt-14-dev  # libFuzzer
+             slurm-wlm munge)          # sweeps on a cluster of one node (tests/slurm_sweep_test.sh)
 fi
 
 missing=()

@@ -31,10 +31,12 @@ std::vector<std::string> With(std::vector<std::string> names, const std::vector<
   return names;
 }
 
-// A value in a message.
+// A value in a message, which may be a whole report.
 std::string Shown(const SqlValue& value) {
-  const bool nothing = std::holds_alternative<std::monostate>(value) || ToText(value).empty();
-  return nothing ? "nothing" : ToText(value);
+  constexpr std::size_t kMost = 80;
+  const std::string text = ToText(value);
+  if (text.empty()) return "nothing";
+  return text.size() <= kMost ? text : absl::StrCat(text.substr(0, kMost), "...");
 }
 
 // The rows of `table` of source number ?1 and on, with the table's own columns.

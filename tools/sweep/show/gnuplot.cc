@@ -72,14 +72,14 @@ int Start(const MemoryFile& in, const MemoryFile& out, const MemoryFile& errors,
 
 std::string Terminal(PlotFormat format) {
   const std::string size = absl::StrCat(" size ", kPlotWidth, ",", kPlotHeight);
-  // cairo counts letters in points of 96 pixels an inch.
+  // cairo counts letters in points of 96 pixels an inch; its marks are smaller.
   const std::string font = absl::StrCat(
       " font '",
       format == PlotFormat::kSvg ? "DejaVu Sans,Helvetica,Arial,sans-serif" : "DejaVu Sans", ",",
       kLetterSize, "' background rgb 'white'");
   return format == PlotFormat::kSvg
-             ? absl::StrCat("set terminal svg", size, font, "\n")
-             : absl::StrCat("set terminal pngcairo", size, font, " fontscale 0.75\n");
+             ? absl::StrCat("set terminal svg", size, font, "\nmark = 0.65\n")
+             : absl::StrCat("set terminal pngcairo", size, font, " fontscale 0.75\nmark = 1\n");
 }
 
 // The lines in which gnuplot says what is wrong, as one.

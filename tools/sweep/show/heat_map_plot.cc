@@ -108,8 +108,8 @@ std::string Colours(const HeatMapPlot& plot, const Range& range) {
       absl::StrCat("set palette defined (",
                    plot.request.z.high ? "0 '#f4f1de', 0.35 '#a8d5ba', 0.7 '#2a9d8f', 1 '#0b3c49'"
                                        : "0 '#0b3c49', 0.3 '#2a9d8f', 0.65 '#a8d5ba', 1 '#f4f1de'",
-                   ")\nset cblabel ", ScriptString(AxisTitle(plot.request.z.column)),
-                   " offset 1.5 noenhanced\n");
+                   ")\nset label 7 ", ScriptString(AxisTitle(plot.request.z.column)),
+                   " at screen 0.98, graph 0.5 center rotate noenhanced\n");
   if (range.high > range.low) {
     PlotAxis axis;
     if (range.log) axis = MakePlotAxis({range.low, range.high}, kLogFrom, 0);
@@ -178,9 +178,8 @@ std::string HeatMapScript(const HeatMapPlot& plot) {
   const std::size_t most = std::max(plot.xs.size(), plot.ys.size());
   const int font = most > 24 ? 10 : most > 14 ? 13 : most > 8 ? 16 : 19;
   std::string out = CommonCommands("heat-map", plot.sweep_name, title, Subtitle(plot));
-  absl::StrAppend(&out, "unset grid\nunset border\nunset key\n", "set xlabel ",
-                  ScriptString(AxisTitle(plot.request.x)), " noenhanced\nset ylabel ",
-                  ScriptString(AxisTitle(plot.request.y)), " noenhanced\n");
+  absl::StrAppend(&out, "unset grid\nunset border\nunset key\n",
+                  AxisTitles(plot.request.x, plot.request.y));
   const double left =
       0.07 + 0.009 * static_cast<double>(std::min<std::size_t>(LongestName(plot.ys), 24));
   absl::StrAppend(&out, "set lmargin at screen ", ShortNumber(left),

@@ -184,16 +184,14 @@ std::string ParetoScript(const ParetoPlot& plot) {
   const std::string title =
       absl::StrCat(AxisTitle(plot.x.column), " against ", AxisTitle(plot.y.column));
   std::string out = CommonCommands("pareto", plot.sweep_name, title, Subtitle(plot, named.size()));
-  absl::StrAppend(&out, "set rmargin at screen ", kRight, "\nset xlabel ",
-                  ScriptString(AxisTitle(plot.x.column)), " noenhanced\nset ylabel ",
-                  ScriptString(AxisTitle(plot.y.column)), " noenhanced\nunset key\n",
-                  AxisCommands("x", x), AxisCommands("y", y), Labels(plot, named),
-                  Data(plot, named));
+  absl::StrAppend(&out, "set rmargin at screen ", kRight, "\nunset key\n",
+                  AxisTitles(plot.x.column, plot.y.column), AxisCommands("x", x),
+                  AxisCommands("y", y), Labels(plot, named), Data(plot, named));
   // A number stands on the good side of the front, where no point can be.
   absl::StrAppend(&out,
-                  "plot $points using 1:2 with points pt 7 ps 0.6 lc rgb '#b5b5b5', \\\n"
+                  "plot $points using 1:2 with points pt 7 ps 0.6*mark lc rgb '#b5b5b5', \\\n"
                   "  $front using 1:2 with lines lw 2 lc rgb '#0072b2', \\\n"
-                  "  $front using 1:2 with points pt 7 ps 1 lc rgb '#0072b2', \\\n"
+                  "  $front using 1:2 with points pt 7 ps mark lc rgb '#0072b2', \\\n"
                   "  $numbers using 1:2:3 with labels ",
                   FontOption(17), " textcolor rgb '#0072b2' offset ", plot.x.high ? "1" : "-1", ",",
                   plot.y.high ? "0.7" : "-0.7", "\n");

@@ -110,6 +110,13 @@ void PutTicksAtValues(const std::vector<double>& values, double pixels, PlotAxis
   }
 }
 
+std::string AxisTitles(const Column& x, const Column& y) {
+  return absl::StrCat("set label 5 ", ScriptString(AxisTitle(x)),
+                      " at graph 0.5, screen 0.035 center noenhanced\nset label 6 ",
+                      ScriptString(AxisTitle(y)),
+                      " at screen 0.018, graph 0.5 center rotate noenhanced\n");
+}
+
 std::string AxisCommands(const std::string& name, const PlotAxis& axis) {
   std::string out = absl::StrCat("set ", name, "range [", DataNumber(axis.low), ":",
                                  DataNumber(axis.high), "]\n");
@@ -169,7 +176,7 @@ std::string CommonCommands(const std::string& kind, const std::string& sweep_nam
                    "size ",
                    kPlotWidth, ",", kPlotHeight, " font 'sans-serif,", kLetterSize,
                    "'; set output 'plot.svg'\" THIS_FILE\n"
-                   "set encoding utf8\nset border 3 lw 1 lc rgb "
+                   "if (!exists('mark')) mark = 0.65\nset encoding utf8\nset border 3 lw 1 lc rgb "
                    "'#666666'\nset tics nomirror out textcolor rgb "
                    "'#222222'\nset grid lt 1 lw 1 lc rgb '#e2e2e2'\n",
                    "set label 1 ", ScriptString(whole), " at screen 0.02,0.955 left noenhanced ",

@@ -34,10 +34,13 @@ struct PlotAxis {
 PlotAxis MakePlotAxis(const std::vector<double>& values, double log_from, double margin);
 void PutTicksAtValues(const std::vector<double>& values, double pixels, PlotAxis& axis);
 
+// "set xlabel ..." and the like, at places of their own: gnuplot's depend on the terminal.
+std::string AxisTitles(const Column& x, const Column& y);
 // "set xrange [1:2]\nset logscale x\n...": of axis "x" or "y".
 std::string AxisCommands(const std::string& name, const PlotAxis& axis);
 // What every script begins with. `about`: what is drawn, in two lines under the title at most.
-// Sizes of letters are pixels; a terminal that counts in points has fontscale 0.75.
+// Sizes of letters are pixels; a terminal that counts in points has fontscale 0.75,
+// and one with large marks sets `mark`.
 std::string CommonCommands(const std::string& kind, const std::string& sweep_name,
                            const std::string& title, const std::string& about);
 
@@ -51,7 +54,7 @@ std::vector<std::string> BrokenText(const std::string& text, double size, double
                                     std::size_t most);
 
 // Where every plot is in its picture, as shares.
-inline constexpr double kPlotLeft = 0.08, kPlotBottom = 0.12, kPlotTop = 0.84;
+inline constexpr double kPlotLeft = 0.09, kPlotBottom = 0.12, kPlotTop = 0.84;
 inline constexpr int kLetterSize = 15;  // pixels
 
 }  // namespace optimus::sweep

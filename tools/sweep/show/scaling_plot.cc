@@ -100,8 +100,9 @@ std::string PlotCommand(const ScalingPlot& plot, bool ideal) {
     const std::string title =
         plot.request.series ? absl::StrCat("title ", ScriptString(plot.lines[i].name)) : "notitle";
     absl::StrAppend(&out, i == 0 ? "" : ", \\\n  ", "$line", i + 1,
-                    " using 1:2 with linespoints lw 2.5 ps 1.1 pt ", kMarks[i % std::size(kMarks)],
-                    " lc rgb '", kColours[i % std::size(kColours)], "' ", title);
+                    " using 1:2 with linespoints lw 2.5 ps 1.1*mark pt ",
+                    kMarks[i % std::size(kMarks)], " lc rgb '", kColours[i % std::size(kColours)],
+                    "' ", title);
   }
   if (ideal) absl::StrAppend(&out, ", \\\n  keyentry ", kIdealStyle, " title '", kIdealName, "'");
   return absl::StrCat(out, "\n");
@@ -170,8 +171,7 @@ std::string ScalingScript(const ScalingPlot& plot) {
   const std::string title =
       absl::StrCat(AxisTitle(plot.request.y.column), " over ", AxisTitle(plot.request.x));
   std::string out = CommonCommands("scaling", plot.sweep_name, title, about);
-  absl::StrAppend(&out, "set xlabel ", ScriptString(AxisTitle(plot.request.x)), " noenhanced\n",
-                  "set ylabel ", ScriptString(AxisTitle(plot.request.y.column)), " noenhanced\n",
+  absl::StrAppend(&out, AxisTitles(plot.request.x, plot.request.y.column),
                   AxisCommands("x", x_axis), AxisCommands("y", y_axis), Legend(plot, legend));
   if (ideal) absl::StrAppend(&out, Block("ideal", ideal_points));
   for (std::size_t i = 0; i < plot.lines.size(); ++i) {

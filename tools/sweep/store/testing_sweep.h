@@ -40,6 +40,7 @@ inline absl::StatusOr<Database> MakeTestingSweep(const std::string& path,
   about.columns.insert(about.columns.end(), ConditionColumns().begin(), ConditionColumns().end());
   OPTIMUS_RETURN_IF_ERROR(CreateTables(database, about));
   OPTIMUS_ASSIGN_OR_RETURN(Writer writer, Writer::Make(database, about));
+  OPTIMUS_RETURN_IF_ERROR(database.Execute("BEGIN"));  // one write to the disk, not one a row
   for (std::size_t i = 0; i < points.size(); ++i) {
     ResultRow row{absl::StrCat("hash", i), points[i].status, points[i].error, {}, {}};
     for (const Column& column : MetricColumns()) {
@@ -51,6 +52,7 @@ inline absl::StatusOr<Database> MakeTestingSweep(const std::string& path,
         writer.AddPoint(static_cast<std::int64_t>(i), row.hash, points[i].axes));
     OPTIMUS_RETURN_IF_ERROR(writer.AddResult(row));
   }
+  OPTIMUS_RETURN_IF_ERROR(database.Execute("COMMIT"));
   return database;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tools/command.h"
+#include "tools/llm_search_json.h"
 #include "tools/optimus_json.h"
 #include "tools/plan_command.h"
 #include "tools/published_report.h"
@@ -37,6 +38,7 @@ std::vector<JsonSection> JsonSections() {
        "stages, a schedule file) does not say them.",
        JsonFields()},
       {"`optimus plan`:", PlanJsonFields()},
+      {"`optimus plan --search-llm`:", LlmSearchJsonFields()},
       {"`optimus reproduce`:", ReproduceJsonFields()},
       {"`optimus sweep`:", SweepJsonFields()}};
   for (const JsonSection& section : ExecutorJsonSections()) sections.push_back(section);

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "tools/exit_codes.h"
 #include "tools/file_kinds.h"
+#include "tools/llm_search_command.h"
 #include "tools/optimus_json.h"
 #include "tools/optimus_text.h"
 #include "tools/out_of_memory.h"
@@ -69,10 +70,13 @@ CLI::App* AddPlanCommand(CLI::App& app, PlanFlags& flags) {
                    ".schedule.textproto (text); optimus simulate runs it")
       ->check(NotEmpty)
       ->type_name("FILE.schedule.pb");
+  AddLlmSearchFlags(*command, flags);
   return command;
 }
 
 absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
+  OPTIMUS_RETURN_IF_ERROR(CheckLlmSearchFlags(flags));
+  if (flags.search_llm) return RunLlmSearch(flags);
   OPTIMUS_RETURN_IF_ERROR(CheckFlags(flags));
   Progress progress;
   progress.Show(absl::StrCat("planning ", flags.file));

@@ -17,6 +17,12 @@ struct PlanFlags {
   bool exhaustive = false;
   bool no_interference = false;
   bool json = false;
+  bool search_llm = false;
+  // Of --search-llm.
+  std::string experiment;
+  int jobs = 0;  // 0: as many as there are cores
+  int top = 5;
+  double search_time_s = 50;
 };
 
 // Defines the subcommand; `flags` must outlive `app`.

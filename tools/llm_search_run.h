@@ -1,0 +1,39 @@
+#pragma once
+// The search of `optimus plan --search-llm`: examine every combination, then simulate best bound
+// first, each in a process of its own, until no bound that is left is below the best step.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "schedule/step/step.h"
+#include "tools/llm_search_report.h"
+
+namespace optimus::tools {
+
+struct LlmSearchOptions {
+  std::string file;
+  std::string profile;                                // instead of the experiment's; may be empty
+  std::optional<step::Optimus::Scheduler> scheduler;  // likewise
+  bool no_interference = false;
+  int jobs = 1;
+  double search_time_s = 0;  // from the start of the command to the end of the last simulation
+  std::function<void(const std::string&)> progress;  // may be empty
+};
+
+struct LlmSearchResult {
+  LlmSearchReport report;
+  step::Experiment best;  // complete
+};
+
+// INVALID_ARGUMENT for an experiment that cannot be searched (measured stages, micro-batches
+// without input), FAILED_PRECONDITION with the smallest need where nothing fits. DEADLINE_EXCEEDED
+// where the time was over before any plan that fits was simulated.
+absl::StatusOr<LlmSearchResult> SearchLlm(const LlmSearchOptions& options);
+
+// Plans and simulates `experiment` (complete), exactly as optimus plan and optimus simulate do.
+absl::StatusOr<Simulation> SimulatePlan(const step::Experiment& experiment,
+                                        const LlmSearchOptions& options);
+
+}  // namespace optimus::tools

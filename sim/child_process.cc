@@ -22,8 +22,8 @@
 namespace optimus::sim {
 namespace {
 
-constexpr int kBytesPerKib = 1024;  // of ru_maxrss
-constexpr std::size_t kReadSize = std::size_t{1} << 20;
+constexpr int kBytesPerKib = 1024;                       // of ru_maxrss
+constexpr std::size_t kReadSize = std::size_t{1} << 16;  // a pipe holds no more
 
 // First byte of the answer: a status code; the rest is the bytes (OK) or the message. A last byte
 // closes it, so that a child that dies while it writes is told from one that is through.
@@ -75,7 +75,6 @@ void Child::Take(Child& other) {
   pid_ = std::exchange(other.pid_, -1);
   fd_ = std::exchange(other.fd_, -1);
   answer_ = std::move(other.answer_);
-  size_ = std::exchange(other.size_, 0);
   peak_rss_bytes_ = other.peak_rss_bytes_;
 }
 
@@ -123,11 +122,12 @@ absl::StatusOr<Child> Child::Start(const std::function<absl::StatusOr<std::strin
 }
 
 bool Child::Read() {
-  if (answer_.size() < size_ + kReadSize) answer_.resize(2 * size_ + kReadSize);
+  // On the stack: after the fork every page of the heap that is written is copied first.
+  std::array<char, kReadSize> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   for (;;) {
-    const ssize_t got = read(fd_, answer_.data() + size_, answer_.size() - size_);
+    const ssize_t got = read(fd_, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got > 0) size_ += static_cast<std::size_t>(got);
+    if (got > 0) answer_.append(buffer.data(), static_cast<std::size_t>(got));
     return got > 0;
   }
 }
@@ -139,7 +139,6 @@ absl::StatusOr<ChildResult> Child::Finish() {
   }
   close(std::exchange(fd_, -1));
   std::string answer = std::move(answer_);
-  answer.resize(size_);
   int wait_status = 0;
   rusage usage{};
   while (wait4(pid_, &wait_status, 0, &usage) < 0 && errno == EINTR) {

@@ -48,8 +48,7 @@ class Child {
 
   pid_t pid_ = -1;
   int fd_ = -1;
-  std::string answer_;  // `size_` bytes of it are there
-  std::size_t size_ = 0;
+  std::string answer_;
   std::int64_t peak_rss_bytes_ = 0;
 };
 

@@ -50,14 +50,26 @@ double LargestSlowDown(const Options& options, const Interference& interference)
   return largest * std::max(interference.kernel_under_nvlink, interference.kernel_under_nic);
 }
 
-// In the child process.
-absl::StatusOr<std::string> Simulate(const ir::Schedule& schedule, const CostModel& costs,
-                                     const Options& options, Fidelity fidelity) {
+// Once in a process.
+absl::StatusOr<Outcome> Simulate(const ir::Schedule& schedule, const CostModel& costs,
+                                 const Options& options, Fidelity fidelity) {
   // Both live until the process ends: SimGrid's own end is slow, and nobody needs it.
   auto* engine = NewEngine();
   auto* interpreter = new Interpreter(*engine, schedule, costs, options, fidelity);
-  OPTIMUS_ASSIGN_OR_RETURN(const Outcome outcome, interpreter->Run());
-  return ToBytes(outcome);
+  return interpreter->Run();
+}
+
+absl::StatusOr<Outcome> SimulateInChild(const ir::Schedule& schedule, const CostModel& costs,
+                                        const Options& options, Fidelity fidelity) {
+  OPTIMUS_ASSIGN_OR_RETURN(const ChildResult result,
+                           RunInChild([&]() -> absl::StatusOr<std::string> {
+                             OPTIMUS_ASSIGN_OR_RETURN(const Outcome outcome,
+                                                      Simulate(schedule, costs, options, fidelity));
+                             return ToBytes(outcome);
+                           }));
+  OPTIMUS_ASSIGN_OR_RETURN(Outcome outcome, FromBytes(result.bytes));
+  outcome.stats.peak_rss_bytes = result.peak_rss_bytes;
+  return outcome;
 }
 
 }  // namespace
@@ -67,13 +79,12 @@ absl::StatusOr<ir::Timeline> SimGridRunner::Run(const ir::Schedule& schedule) {
   OPTIMUS_RETURN_IF_ERROR(ir::CheckNodeSize(schedule, costs_));
   OPTIMUS_RETURN_IF_ERROR(
       ir::CheckLength(schedule, costs_, LargestSlowDown(options_, costs_.interference())));
-  OPTIMUS_ASSIGN_OR_RETURN(const ChildResult result, RunInChild([&] {
-                             return Simulate(schedule, costs_, options_, choice.fidelity);
-                           }));
-  OPTIMUS_ASSIGN_OR_RETURN(Outcome outcome, FromBytes(result.bytes));
+  OPTIMUS_ASSIGN_OR_RETURN(Outcome outcome,
+                           options_.in_this_process
+                               ? Simulate(schedule, costs_, options_, choice.fidelity)
+                               : SimulateInChild(schedule, costs_, options_, choice.fidelity));
   outcome.timeline.fidelity_reason = choice.reason;
   stats_ = outcome.stats;
-  stats_.peak_rss_bytes = result.peak_rss_bytes;
   return std::move(outcome.timeline);
 }
 

@@ -22,6 +22,7 @@ sim::Options AskedEngine(const SimulationOptions& options, const step::Hardware&
   sim::Options engine = EngineOptions(hardware);
   engine.fidelity = options.fidelity;
   engine.record_spans = options.record_spans;
+  engine.in_this_process = options.in_this_process;
   if (options.no_interference) engine.interference = false;
   return engine;
 }

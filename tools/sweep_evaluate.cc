@@ -90,6 +90,7 @@ absl::StatusOr<Report> Simulate(const sweep::Point& point) {
   OPTIMUS_ASSIGN_OR_RETURN(const Input input, MakeInput(point.experiment, point.profile));
   SimulationOptions options;
   options.compare = false;
+  options.in_this_process = true;  // a point's process ends with it
   OPTIMUS_ASSIGN_OR_RETURN(Simulation simulation, Simulation::Prepare(input, options));
   OPTIMUS_RETURN_IF_ERROR(simulation.Run());
   return simulation.MakeReport();

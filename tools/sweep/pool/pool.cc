@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "sim/child_process.h"
+#include "tools/sweep/pool/heap.h"
 
 namespace optimus::sweep {
 namespace {

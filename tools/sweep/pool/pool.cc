@@ -69,6 +69,7 @@ absl::Status Runner::StartJobs() {
     if (!job) return absl::OkStatus();
     absl::StatusOr<sim::Child> child = sim::Child::Start([&]() -> absl::StatusOr<std::string> {
       OPTIMUS_RETURN_IF_ERROR(LimitJob(pool_.limits));
+      PrepareHeap();
       return pool_.work(*job);
     });
     if (!child.ok()) return child.status();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,15 +117,15 @@ std::string ExperimentText(const std::string& file, step::Experiment experiment)
 // Planned once more, in this process.
 absl::Status AddSchedule(const PlanFlags& flags, const LlmSearchOptions& options,
                          const LlmSearchResult& result, StagedFiles& files) {
-  OPTIMUS_ASSIGN_OR_RETURN(const Simulation best, SimulatePlan(result.best, options));
+  OPTIMUS_ASSIGN_OR_RETURN(const SimulatedPlan best, SimulatePlan(result.best, options));
   const Picoseconds step = result.report.plans.front().step;
-  if (best.timeline().step != step) {
+  if (best.timeline.step != step) {
     return absl::InternalError(absl::StrCat("the best plan took ", ToSeconds(step),
                                             " s in the search, and takes ",
-                                            ToSeconds(best.timeline().step), " s again"));
+                                            ToSeconds(best.timeline.step), " s again"));
   }
   OPTIMUS_ASSIGN_OR_RETURN(std::string content,
-                           ir::EncodeSchedule(flags.schedule, best.step().schedule));
+                           ir::EncodeSchedule(flags.schedule, best.planned.step.schedule));
   return files.Add(flags.schedule, std::move(content));
 }
 

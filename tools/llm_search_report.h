@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "base/units.h"
+#include "schedule/ir/timeline.h"
 #include "schedule/llm_search/candidate.h"
 #include "schedule/llm_search/examine.h"
-#include "tools/simulation.h"
+#include "tools/planned_step.h"
 
 namespace optimus::tools {
 
@@ -50,8 +51,7 @@ struct SearchedPlan {
   bool own = false;  // of the experiment as it is
 };
 
-// Of a simulation that has run.
-absl::StatusOr<SearchedPlan> DescribePlan(const Simulation& simulation);
+absl::StatusOr<SearchedPlan> DescribePlan(const PlannedStep& planned, const ir::Timeline& timeline);
 // Through a pipe.
 std::string EncodePlan(const SearchedPlan& plan);
 absl::StatusOr<SearchedPlan> DecodePlan(const std::string& bytes);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +15,9 @@
 #include "schedule/step/stack.h"
 #include "tools/input_files.h"
 #include "tools/outputs.h"
+#include "tools/report.h"
 #include "tools/resources.h"
+#include "tools/simulate_schedule.h"
 #include "tools/sweep/pool/pool.h"
 
 namespace optimus::tools {
@@ -154,8 +157,9 @@ void LlmSearch::Count(const llm_search::Candidate& candidate, const Examined& ex
 absl::StatusOr<std::string> LlmSearch::Work(std::int64_t number) const {
   const step::Experiment& experiment =
       number == kOwn ? own_ : bounded_.find(number)->second.experiment;
-  OPTIMUS_ASSIGN_OR_RETURN(const Simulation simulation, SimulatePlan(experiment, options_));
-  OPTIMUS_ASSIGN_OR_RETURN(const SearchedPlan plan, DescribePlan(simulation));
+  OPTIMUS_ASSIGN_OR_RETURN(const SimulatedPlan simulated, SimulatePlan(experiment, options_));
+  OPTIMUS_ASSIGN_OR_RETURN(const SearchedPlan plan,
+                           DescribePlan(simulated.planned, simulated.timeline));
   return EncodePlan(plan);
 }
 
@@ -300,15 +304,20 @@ absl::StatusOr<LlmSearchResult> SearchLlm(const LlmSearchOptions& options) {
   return LlmSearch(options).Run();
 }
 
-absl::StatusOr<Simulation> SimulatePlan(const step::Experiment& experiment,
-                                        const LlmSearchOptions& options) {
+absl::StatusOr<SimulatedPlan> SimulatePlan(const step::Experiment& experiment,
+                                           const LlmSearchOptions& options) {
   OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(experiment));
   OPTIMUS_ASSIGN_OR_RETURN(const Input input, MakeInput(experiment, std::move(profile)));
-  SimulationOptions simulation;
-  simulation.no_interference = options.no_interference;
-  OPTIMUS_ASSIGN_OR_RETURN(Simulation prepared, Simulation::Prepare(input, simulation));
-  OPTIMUS_RETURN_IF_ERROR(prepared.Run());
-  return prepared;
+  step::Hardware hardware = experiment.hardware();
+  if (options.no_interference) hardware.set_no_interference(true);
+  SimulatedPlan plan;
+  OPTIMUS_ASSIGN_OR_RETURN(plan.planned, PlanStep(input, nullptr, PlanBySimulator(hardware)));
+  SimulateOptions simulation;
+  simulation.interference = !hardware.no_interference();
+  simulation.hardware = hardware;
+  OPTIMUS_ASSIGN_OR_RETURN(
+      plan.timeline, SimulateSchedule(plan.planned.step.schedule, *plan.planned.costs, simulation));
+  return plan;
 }
 
 }  // namespace optimus::tools

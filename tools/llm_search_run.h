@@ -32,8 +32,14 @@ struct LlmSearchResult {
 // where the time was over before any plan that fits was simulated.
 absl::StatusOr<LlmSearchResult> SearchLlm(const LlmSearchOptions& options);
 
-// Plans and simulates `experiment` (complete), exactly as optimus plan and optimus simulate do.
-absl::StatusOr<Simulation> SimulatePlan(const step::Experiment& experiment,
-                                        const LlmSearchOptions& options);
+struct SimulatedPlan {
+  PlannedStep planned;
+  ir::Timeline timeline;
+};
+
+// Plans and simulates `experiment` (complete) as optimus plan and optimus simulate do, with the
+// same step. Nothing is simulated twice to tell apart what makes it longer than predicted.
+absl::StatusOr<SimulatedPlan> SimulatePlan(const step::Experiment& experiment,
+                                           const LlmSearchOptions& options);
 
 }  // namespace optimus::tools

@@ -164,7 +164,7 @@ step::Experiment Apply(const step::Experiment& base, const Candidate& candidate)
   plan.clear_micro_batch_group();
   plan.clear_fsdp();
   if (candidate.strategy == step::Plan::OPTIMUS) {
-    plan.mutable_optimus()->clear_encoder_plans();
+    if (plan.has_optimus()) plan.mutable_optimus()->clear_encoder_plans();
   } else {
     plan.clear_optimus();
   }

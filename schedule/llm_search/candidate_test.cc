@@ -1,15 +1,13 @@
 #include "schedule/llm_search/candidate.h"
 
-#include <algorithm>
-#include <set>
+#include <cstdlib>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "schedule/step/testing.h"
 
 namespace optimus::llm_search {
 namespace {
-
-using ::testing::ElementsAre;
 
 Domain Small() {
   Domain domain;

@@ -44,7 +44,6 @@ StageFloor FloorOfStage(const bubble::StageWork& work) {
   return floor;
 }
 
-// From the last stage to the first.
 std::vector<const bubble::StageWork*> Pointers(const std::vector<bubble::StageWork>& works) {
   std::vector<const bubble::StageWork*> pointers;
   pointers.reserve(works.size());

@@ -211,7 +211,7 @@ absl::Status Examiner::Bound(const step::Experiment& whole, const step::Experime
   const PipelineBound bound = BoundPipeline(
       {alone.plan(), costs_, schedule, tables.times, stages, placing, micro_batches}, around);
   bounds.pipeline = bound.step;
-  const Picoseconds::rep gpus = schedule.world.pp * schedule.world.tp;
+  const Picoseconds::rep gpus = Picoseconds::rep{schedule.world.pp} * schedule.world.tp;
   bounds.work = bound.compute +
                 Picoseconds(Picoseconds::rep{micro_batches} * gpu_time.value() / gpus) + bound.tail;
   return absl::OkStatus();

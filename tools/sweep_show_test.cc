@@ -92,7 +92,7 @@ TEST_F(SweepShowTest, TheBestWithAllThatWasLeftOutCounted) {
                    "points      480 of 480 points are done: 404 ok, 72 impossible, 4 failed\n"
                    "answers     from 69 points where gpus = 3072; 131 plans do not fit into a "
                    "GPU's memory and are left\n"
-                   "            out (--all: not)\n"
+                   "            out (--all keeps them)\n"
                    "\n"
                    "The best 3 of 69 by iteration_time_s (low is good)\n"
                    "point  strategy  tp  iteration_time_s\n"

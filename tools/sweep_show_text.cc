@@ -108,7 +108,7 @@ std::string AnswersText(const Answer& answer) {
   if (summary.left_out > 0) {
     absl::StrAppend(&out, "; ", Count(summary.left_out, "plan does", "plans do"),
                     " not fit into a GPU's memory and ", summary.left_out == 1 ? "is" : "are",
-                    " left out (--all: not)");
+                    " left out (--all keeps them)");
   }
   return out;
 }

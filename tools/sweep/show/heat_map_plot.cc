@@ -150,7 +150,7 @@ absl::StatusOr<HeatMapPlot> MakeHeatMapPlot(const Database& database, const Abou
   if (table.rows.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--plot: no point has all of ", request.x.name,
                                                    ", ", request.y.name, " and ",
-                                                   request.z.column.name));
+                                                   request.z.column.name, kNothingHint));
   }
   const Places xs = PlacesOf(table, 0), ys = PlacesOf(table, 1);
   for (const auto& [flag, count] : {std::pair("--x", xs.names.size()), {"--y", ys.names.size()}}) {

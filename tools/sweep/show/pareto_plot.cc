@@ -161,8 +161,8 @@ absl::StatusOr<ParetoPlot> MakeParetoPlot(const Database& database, const About&
   if (columns.empty()) columns = {{"point", ColumnKind::kCondition, "INTEGER", "", "", "", ""}};
   OPTIMUS_ASSIGN_OR_RETURN(const Front front, FindFront(database, columns, filter, {x, y}));
   if (front.members.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--plot: no point has both ", x.column.name, " and ", y.column.name));
+    return absl::InvalidArgumentError(absl::StrCat("--plot: no point has both ", x.column.name,
+                                                   " and ", y.column.name, kNothingHint));
   }
   ParetoPlot plot{about.sweep_name, x, y, {}, {}, {}};
   plot.points.reserve(front.values.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -66,7 +67,8 @@ std::string ShortNumber(double value, int digits) {
 
 std::string AxisTitle(const Column& column) {
   const std::string title = column.title.empty() ? column.name : column.title;
-  if (column.unit.empty() || column.unit == title) return title;
+  if (column.unit.empty()) return title;
+  if (absl::EqualsIgnoreCase(column.unit, title)) return column.unit;
   return absl::StrCat(title, " (", column.unit, ")");
 }
 

@@ -8,6 +8,9 @@
 
 namespace optimus::sweep {
 
+// The end of an error about a plot without points.
+inline constexpr char kNothingHint[] = " (--all also draws plans that do not fit into memory)";
+
 // 'text' for commands. Line ends and other control characters become spaces.
 std::string ScriptString(const std::string& text);
 // "text" for data. gnuplot knows no way to write a double quote there: it becomes a single one.

@@ -129,8 +129,8 @@ TEST_F(PlotTest, WhatIsMissingOrUselessIsNamed) {
   EXPECT_EQ(Error({"pareto", "", "", "", "tp"}), "--series: --plot=pareto has no use for it");
   EXPECT_THAT(Error({"scaling", "strategy", "", "", ""}), StartsWith("--x: column \"strategy\""));
   EXPECT_THAT(Error({"heat-map", "point", "tp", "", ""}), HasSubstr("too many for a heat map"));
-  EXPECT_EQ(Error(Scaling(), {"tp = 3", false}),
-            "--plot: no point has both gpus and iteration_time_s");
+  EXPECT_THAT(Error(Scaling(), {"tp = 3", false}),
+              StartsWith("--plot: no point has both gpus and iteration_time_s (--all"));
   EXPECT_THAT(Error(Scaling(), {"tq = 3", false}), StartsWith("--where: no such column"));
 }
 
@@ -175,6 +175,12 @@ TEST(PlotPiecesTest, AxesAreLogarithmicFromTheFactorOn) {
   const PlotAxis same = MakePlotAxis({3}, 8, 0.05);
   EXPECT_LT(same.low, 3);
   EXPECT_GT(same.high, 3);
+}
+
+TEST(PlotPiecesTest, UnitsAreSaidOnce) {
+  EXPECT_EQ(AxisTitle({"t_s", ColumnKind::kMetric, "REAL", "s", "time", "", ""}), "time (s)");
+  EXPECT_EQ(AxisTitle({"gpus", ColumnKind::kAxis, "INTEGER", "GPUs", "gpus", "", ""}), "GPUs");
+  EXPECT_EQ(AxisTitle({"tp", ColumnKind::kAxis, "INTEGER", "", "", "", ""}), "tp");
 }
 
 TEST(PlotPiecesTest, TicksLeaveRoomForTheirLabels) {

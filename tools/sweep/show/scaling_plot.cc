@@ -138,8 +138,8 @@ absl::StatusOr<ScalingPlot> MakeScalingPlot(const Database& database, const Abou
                                             const Filter& filter, const ScalingRequest& request) {
   OPTIMUS_ASSIGN_OR_RETURN(const SqlTable table, BestByX(database, filter, request));
   if (table.rows.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--plot: no point has both ", request.x.name, " and ", request.y.column.name));
+    return absl::InvalidArgumentError(absl::StrCat("--plot: no point has both ", request.x.name,
+                                                   " and ", request.y.column.name, kNothingHint));
   }
   ScalingPlot plot{about.sweep_name, request, {}};
   for (const std::vector<SqlValue>& row : table.rows) {
@@ -167,7 +167,10 @@ std::string ScalingScript(const ScalingPlot& plot) {
   std::string about = absl::StrCat("each point is the best over all other axes (",
                                    plot.request.y.high ? "high" : "low", " is good)");
   if (x_axis.log) absl::StrAppend(&about, y_axis.log ? "; log axes" : "; log x axis");
-  if (ideal) absl::StrAppend(&about, "; dashed: half the time on twice the GPUs");
+  if (ideal) {
+    absl::StrAppend(&about, "; dashed: half the time on twice the GPUs, from the best of ",
+                    DataNumber(xs.front()), " on");
+  }
   const std::string title =
       absl::StrCat(AxisTitle(plot.request.y.column), " over ", AxisTitle(plot.request.x));
   std::string out = CommonCommands("scaling", plot.sweep_name, title, about);

@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<std::string>> Distinct(const Database& database,
   OPTIMUS_ASSIGN_OR_RETURN(
       const SqlTable table,
       database.Query(absl::StrCat("SELECT DISTINCT ", column, " FROM results WHERE ", column,
-                                  " IS NOT NULL ORDER BY 1")));
+                                  " <> '' ORDER BY 1")));
   std::vector<std::string> values;
   values.reserve(table.rows.size());
   for (const auto& row : table.rows) values.push_back(ToText(row[0]));

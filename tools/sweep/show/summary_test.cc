@@ -31,7 +31,10 @@ TEST_F(SummaryTest, EveryPointIsCountedOnce) {
 TEST_F(SummaryTest, ASweepThatRuns) {
   ASSERT_TRUE(database_.Execute("DELETE FROM results WHERE hash = 'hash7'").ok());
   ASSERT_TRUE(database_.Execute("UPDATE results SET version = '0.0.9' WHERE hash = 'hash5'").ok());
+  // What is refused before its profile is read has none.
+  ASSERT_TRUE(database_.Execute("UPDATE results SET profile_hash = '' WHERE hash = 'hash5'").ok());
   const Summary summary = Summarize(database_, about_, {}).value();
+  EXPECT_EQ(summary.profile_hashes.size(), 1);
   EXPECT_EQ(summary.points, 240);
   EXPECT_EQ(summary.done, 239);
   EXPECT_EQ(summary.versions, (std::vector<std::string>{"0.0.9", OPTIMUS_VERSION}));

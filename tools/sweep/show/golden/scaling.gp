@@ -6,7 +6,7 @@ set border 3 lw 1 lc rgb '#666666'
 set tics nomirror out textcolor rgb '#222222'
 set grid lt 1 lw 1 lc rgb '#e2e2e2'
 set label 1 'a_test: iteration time (s) over GPUs' at screen 0.02,0.955 left noenhanced font ',25'
-set label 2 'each point is the best over all other axes (low is good); log axes; dashed: half the time on twice the GPUs' at screen 0.02,0.91 left noenhanced textcolor rgb '#555555'
+set label 2 'each point is the best over all other axes (low is good); log axes; dashed: half the time on twice the GPUs, from the best of 512 on' at screen 0.02,0.91 left noenhanced textcolor rgb '#555555'
 set tmargin at screen 0.84
 set bmargin at screen 0.12
 set lmargin at screen 0.09

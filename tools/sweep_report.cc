@@ -37,6 +37,7 @@ constexpr JsonField kFields[] = {
     {"found", "simulations that were done before this run"},
     {"simulated", "in this run"},
     {"ok", "points with a result"},
+    {"impossible", "points: refused, some of them only when they were planned"},
     {"failed", "points: a bug of ours, or an engine that stopped; --resume tries again"},
     {"out_of_memory", "points that needed more memory than this machine gave; likewise"},
     {"timeout", "points that took longer than --time-limit; likewise"},
@@ -93,7 +94,7 @@ void AppendResult(const sweep::EngineResult& result, std::string& text) {
   if (result.simulated > 0) absl::StrAppendFormat(&done, ", %.1f/s", Rate(result));
   AppendFact("done", done, text);
   std::string points = absl::StrCat(Count(result.ok, "point", "points"), " with a result, ",
-                                    result.survey.impossible_points, " impossible");
+                                    result.impossible, " impossible");
   if (result.failed > 0) absl::StrAppend(&points, ", ", result.failed, " failed");
   if (result.out_of_memory > 0) {
     absl::StrAppend(&points, ", ", result.out_of_memory, " out of memory");
@@ -166,6 +167,7 @@ std::string SweepJson(const SweepReport& report) {
     json["found"] = result.found;
     json["simulated"] = result.simulated;
     json["ok"] = result.ok;
+    json["impossible"] = result.impossible;
     json["failed"] = result.failed;
     json["out_of_memory"] = result.out_of_memory;
     json["timeout"] = result.timeout;

@@ -262,6 +262,7 @@ absl::Status Engine::CountStatuses() {
     const std::string status = ToText(row[0]);
     const std::int64_t points = std::get<std::int64_t>(row[1]);
     if (status == kStatusOk) result_.ok = points;
+    if (status == kStatusImpossible) result_.impossible = points;
     if (status == kStatusFailed) result_.failed = points;
     if (status == kStatusOutOfMemory) result_.out_of_memory = points;
     if (status == kStatusTimeout) result_.timeout = points;

@@ -38,7 +38,8 @@ struct EngineResult {
   Survey survey;
   std::int64_t found = 0;      // simulations that were done before
   std::int64_t simulated = 0;  // in this run
-  std::int64_t ok = 0, failed = 0, out_of_memory = 0, timeout = 0;  // of all, by points
+  // Of all, by points. Some are only found to be impossible when they are planned.
+  std::int64_t ok = 0, impossible = 0, failed = 0, out_of_memory = 0, timeout = 0;
   double wall_s = 0;
 };
 

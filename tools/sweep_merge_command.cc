@@ -77,9 +77,14 @@ CLI::App* AddSweepMergeCommand(CLI::App& sweep, SweepMergeFlags& flags) {
 absl::StatusOr<int> RunSweepMerge(const SweepMergeFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(CheckReplaceable("OUT", flags.out));
   OPTIMUS_ASSIGN_OR_RETURN(const auto lock, LockOld(flags.out));
-  OPTIMUS_ASSIGN_OR_RETURN(const sweep::MergeSummary summary,
-                           sweep::MergeSweeps(flags.out, flags.in, flags.allow_mixed_versions));
-  OPTIMUS_RETURN_IF_ERROR(WriteStdout(MergedText(flags, summary)));
+  const absl::StatusOr<sweep::MergeSummary> summary =
+      sweep::MergeSweeps(flags.out, flags.in, flags.allow_mixed_versions);
+  if (absl::IsResourceExhausted(summary.status())) {
+    return absl::UnavailableError(absl::StrCat(std::string(summary.status().message()),
+                                               "; nothing is merged; free some space"));
+  }
+  if (!summary.ok()) return summary.status();
+  OPTIMUS_RETURN_IF_ERROR(WriteStdout(MergedText(flags, *summary)));
   return kExitSuccess;
 }
 

@@ -152,10 +152,16 @@ absl::Status Merge::Read(const Database& source) {
 }
 
 absl::Status Merge::ReadFile(const std::string& path) {
-  OPTIMUS_ASSIGN_OR_RETURN(const Database source, Database::Open(path, Database::Mode::kReadOnly));
+  const absl::StatusOr<Database> source = Database::Open(path, Database::Mode::kReadOnly);
+  if (absl::IsUnavailable(source.status())) {
+    return absl::UnavailableError(
+        absl::StrCat(std::string(source.status().message()),
+                     "; SQLite needs to write beside it: copy it to where that is possible"));
+  }
+  if (!source.ok()) return source.status();
   // Everything is read as it is at the first read, whoever writes meanwhile.
-  absl::Status status = source.Execute("BEGIN");
-  if (status.ok()) status = Read(source);
+  absl::Status status = source->Execute("BEGIN");
+  if (status.ok()) status = Read(*source);
   return Named(path, status);
 }
 

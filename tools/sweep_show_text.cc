@@ -191,6 +191,7 @@ void AppendSensitivity(const Answer& answer, std::string& out) {
   const sweep::Sensitivity& sensitivity = *answer.sensitivity;
   const sweep::Column& objective = sensitivity.objective.column;
   std::vector<std::string> spreads;
+  spreads.reserve(sensitivity.axes.size());
   double largest = 0;
   for (const sweep::AxisEffect& effect : sensitivity.axes) {
     spreads.push_back(SpreadText(effect));
@@ -227,8 +228,10 @@ void AppendSensitivity(const Answer& answer, std::string& out) {
 void AppendErrors(const Answer& answer, std::string& out) {
   const sweep::ErrorList& errors = *answer.errors;
   std::vector<std::string> lines;
+  lines.reserve(errors.groups.size());
   for (const sweep::ErrorGroup& group : errors.groups) {
     std::vector<std::string> axes;
+    axes.reserve(errors.axes.size());
     for (std::size_t i = 0; i < errors.axes.size(); ++i) {
       axes.push_back(absl::StrCat(errors.axes[i].name, " ", sweep::ToText(group.axes[i])));
     }

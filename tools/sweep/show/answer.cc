@@ -79,6 +79,8 @@ absl::Status AskFront(const Database& database, const Question& question, Answer
   }
   std::vector<Aim> aims;
   std::vector<Column> measures;
+  aims.reserve(question.pareto.size());
+  measures.reserve(question.pareto.size());
   for (const std::string& text : question.pareto) {
     OPTIMUS_ASSIGN_OR_RETURN(Aim aim, ParseAim(answer.about, "--pareto", text, true));
     measures.push_back(aim.column);
@@ -135,6 +137,7 @@ SqlTable ErrorTable(const ErrorList& errors) {
   SqlTable table{{"status", "points", "point"}, {}};
   for (const Column& axis : errors.axes) table.columns.push_back(axis.name);
   table.columns.emplace_back("error");
+  table.rows.reserve(errors.groups.size());
   for (const ErrorGroup& group : errors.groups) {
     std::vector<SqlValue> row = {group.status, group.points, group.example};
     row.insert(row.end(), group.axes.begin(), group.axes.end());

@@ -1,9 +1,7 @@
 #include "tools/sweep/show/gnuplot.h"
 
-#include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,7 +55,7 @@ class MemoryFile {
 
 // Starts `gnuplot -d` (without anybody's settings): 0 or an errno.
 int Start(const MemoryFile& in, const MemoryFile& out, const MemoryFile& errors, pid_t& child) {
-  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_t actions{};
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in.descriptor(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.descriptor(), STDOUT_FILENO);

@@ -26,7 +26,9 @@ std::vector<std::size_t> ByAllPairs(const Rows& rows) {
   std::vector<std::size_t> front;
   for (std::size_t b = 0; b < rows.size(); ++b) {
     bool beaten = false;
-    for (std::size_t a = 0; a < rows.size(); ++a) beaten |= a != b && Beats(rows, a, b);
+    for (std::size_t a = 0; a < rows.size(); ++a) {
+      beaten = beaten || (a != b && Beats(rows, a, b));
+    }
     if (!beaten) front.push_back(b);
   }
   return front;

@@ -1,7 +1,6 @@
 // y over x by series: how a strategy scales.
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 

@@ -175,6 +175,7 @@ absl::StatusOr<Sensitivity> FindSensitivity(const Database& database, const Abou
   Sensitivity sensitivity;
   sensitivity.objective = objective;
   std::vector<Observation> observations;
+  observations.reserve(table.rows.size());
   for (std::vector<SqlValue>& row : table.rows) {
     const std::optional<double> value = ToNumber(row.back());
     if (!value || !(*value > 0)) {

@@ -30,13 +30,13 @@ inline TestingPoint TestingPlan(int strategy, int gpus, int tp, int pp, int v) {
   point.axes = {std::string(kStrategies[strategy]), std::int64_t{gpus}, std::int64_t{tp},
                 std::int64_t{pp}, std::int64_t{v}};
   if (pp == 1 && v > 1) {
-    point.status = kStatusImpossible;
+    point.status = std::string(kStatusImpossible);
     point.error = absl::StrCat("plan.virtual_stages: ", v, ", but a pipeline of 1 stage has no V");
     return point;
   }
   if (strategy == 2 && gpus == 3072 && tp == 1 && v == 12) {
-    point.status = kStatusFailed;
-    point.error = "the engine stopped";
+    point.status = std::string(kStatusFailed);
+    point.error = std::string("the engine stopped");
     return point;
   }
   const double memory = TestingMemoryGib(tp, pp, v);

@@ -112,6 +112,7 @@ absl::Status MergeRows::AddVersions(const Database& source, const About& about) 
       const SqlTable found,
       source.Query("SELECT DISTINCT version FROM results WHERE version IS NOT NULL"));
   std::vector<std::string> versions = {about.version};
+  versions.reserve(found.rows.size() + 1);
   for (const auto& row : found.rows) versions.push_back(ToText(row[0]));
   for (const std::string& version : versions) {
     const auto place = std::lower_bound(

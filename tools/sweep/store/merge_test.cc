@@ -402,12 +402,15 @@ TEST_F(RandomMergeTest, IsTheUnionByTheRule) {
   std::mt19937 random(20260730);
   for (int trial = 0; trial < 10; ++trial) {
     std::vector<std::string> parts;
+    parts.reserve(4);
     for (int i = 0; i < 4; ++i) parts.push_back(Part(absl::StrCat(trial, ".", i), random));
     const std::string out = Path(absl::StrCat(trial, ".out"));
     const auto summary = MergeSweeps(out, parts, true);
     ASSERT_TRUE(summary.ok()) << summary.status();
+    const auto slow = SlowResults(parts);
     Rows expected;
-    for (const auto& [hash, row] : SlowResults(parts)) expected.push_back(row);
+    expected.reserve(slow.size());
+    for (const auto& [hash, row] : slow) expected.push_back(row);
     std::map<std::string, std::vector<SqlValue>> points;
     for (const std::string& part : parts) {
       for (const auto& row : Query(part, "SELECT * FROM points")) points[ToText(row[0])] = row;

@@ -14,7 +14,7 @@ constexpr int kMib = 1 << 20;
 constexpr int kFirst = 64 * kMib;          // most jobs need less
 constexpr int kLargestOnHeap = 32 * kMib;  // the most that mallopt takes; larger ones are mapped
 constexpr int kNeverTrim = 1024 * kMib;
-constexpr std::uintptr_t kLargePage = 2 * kMib;
+constexpr std::uintptr_t kLargePage = std::uintptr_t{2} * kMib;
 
 }  // namespace
 

@@ -77,6 +77,7 @@ std::string TypeWords(const FieldDescriptor* field) {
     case FieldDescriptor::CPPTYPE_ENUM: {
       std::vector<std::string> names;
       const auto* type = field->enum_type();
+      names.reserve(static_cast<std::size_t>(type->value_count()));
       for (int i = 0; i < type->value_count(); ++i) names.push_back(type->value(i)->name());
       return absl::StrCat("one of ", absl::StrJoin(names, ", "));
     }

@@ -213,7 +213,7 @@ absl::Status LoadedSweep::ChangeProfile(Draft& draft) {
     OPTIMUS_RETURN_IF_ERROR(change.field.Set(change.value, profile));
   }
   if (draft.profile_changes.empty()) return absl::OkStatus();
-  const absl::Status status = hw::ValidateProfile(profile);
+  absl::Status status = hw::ValidateProfile(profile);
   if (status.ok()) return status;
   return {status.code(), absl::StrCat("profile.", std::string(status.message()))};
 }

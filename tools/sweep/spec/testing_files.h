@@ -25,7 +25,7 @@ class TestingSweepFiles {
     Write("base.textproto", base);
   }
   std::string Write(const std::string& name, const std::string& content) const {
-    const std::string path = Path(name);
+    std::string path = Path(name);
     std::ofstream(path) << content;
     return path;
   }

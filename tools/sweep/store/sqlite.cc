@@ -22,7 +22,6 @@ std::string DoubleText(double value) {
 absl::StatusCode CodeOf(int code) {
   switch (code & 0xff) {
     case SQLITE_FULL:
-      return absl::StatusCode::kResourceExhausted;
     case SQLITE_NOMEM:
       return absl::StatusCode::kResourceExhausted;
     case SQLITE_BUSY:

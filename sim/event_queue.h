@@ -61,6 +61,13 @@ class EventQueue {
   // In picoseconds; the queue must not be empty.
   std::int64_t NextTime() const { return heap_.front().first; }
 
+  // Whether an event of this kind is among those of the earliest time.
+  bool NextHas(EventKind kind) const {
+    const std::vector<TimedEvent>& next = buckets_[heap_.front().second];
+    return std::any_of(next.begin(), next.end(),
+                       [kind](TimedEvent event) { return event.kind() == kind; });
+  }
+
   void Push(std::int64_t time, TimedEvent event) {
     std::vector<TimedEvent>& bucket = buckets_[BucketAt(time)];
     if (bucket.empty() || !bucket.back().Absorb(event)) bucket.push_back(event);

@@ -113,6 +113,7 @@ void FlowNetwork::Share(std::uint32_t flow, std::int64_t now) {
   slot.communication->set_data(
       reinterpret_cast<void*>(static_cast<std::uintptr_t>(flow) + 1));  // NOLINT
   ++communications_;
+  ++running_;
   slot.communication->start();
 }
 
@@ -131,6 +132,7 @@ void FlowNetwork::OnCommEnd(simgrid_compat::CommReference comm) {
   if (number == 0) return;
   const auto flow = static_cast<std::uint32_t>(number - 1);
   Flow& slot = slots_[flow];
+  --running_;
   for (const LinkId link : routes_[slot.route].links) --links_[link].shared;
   ended_.push_back(std::move(slot.communication));
   if (ended_.size() >= kKeepEnded) ended_.erase(ended_.begin(), ended_.end() - kKeepEnded / 2);

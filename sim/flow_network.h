@@ -45,6 +45,7 @@ class FlowNetwork {
   static constexpr std::uint32_t kGenerations = 1U << 25;
   std::int64_t flows() const { return flows_; }
   std::int64_t communications() const { return communications_; }  // flows that SimGrid ran
+  bool idle() const { return running_ == 0; }                      // SimGrid runs none now
 
  private:
   struct Link {
@@ -82,6 +83,7 @@ class FlowNetwork {
   std::vector<simgrid::s4u::CommPtr> ended_;
   std::int64_t flows_ = 0;
   std::int64_t communications_ = 0;
+  std::int64_t running_ = 0;  // of them
 };
 
 }  // namespace optimus::sim

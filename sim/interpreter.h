@@ -102,6 +102,7 @@ class Interpreter {
   void Drain();
   void Dispatch(TimedEvent event);
   void ArmAlarm();
+  bool NeedsClock() const;
   void ReportProgress();
   bool IsTooLate();
   absl::Status StepTooLong() const;

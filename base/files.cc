@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/parse_text_proto.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
@@ -137,6 +138,11 @@ absl::Status WriteFileAtomically(const std::string& path, const std::string& con
 
 absl::Status ReadTextProto(const std::string& path, google::protobuf::Message& message) {
   OPTIMUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return ParseTextProto(path, text, message);
+}
+
+absl::Status ParseTextProto(const std::string& path, const std::string& text,
+                            google::protobuf::Message& message) {
   FirstError errors(path);
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);

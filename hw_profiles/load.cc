@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
+#include "base/remembered_text_proto.h"
 #include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
 #include "hw_profiles/profile.h"
@@ -48,12 +49,7 @@ absl::StatusOr<HardwareProfile> LoadProfile(const std::string& name_or_path) {
     }
     path = absl::StrCat(ZooDir(), "/", name_or_path, kSuffix);
   }
-  HardwareProfile profile;
-  OPTIMUS_RETURN_IF_ERROR(ReadTextProto(path, profile));
-  if (const absl::Status valid = ValidateProfile(profile); !valid.ok()) {
-    return absl::Status(valid.code(), absl::StrCat(path, ": ", valid.message()));
-  }
-  return profile;
+  return ReadRemembered<HardwareProfile>(path, &ValidateProfile);
 }
 
 }  // namespace optimus::hw

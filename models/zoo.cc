@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
+#include "base/remembered_text_proto.h"
 #include "base/status_macros.h"
 #include "models/accounting.h"
 
@@ -17,17 +18,15 @@ constexpr char kExtension[] = ".textproto";
 
 std::string ZooDir() { return DataDir() + "/models/zoo"; }
 
-absl::StatusOr<ModelConfig> ReadModel(const std::string& path) {
-  ModelConfig model;
-  OPTIMUS_RETURN_IF_ERROR(ReadTextProto(path, model));
+absl::Status CheckModel(const ModelConfig& model) {
   if (model.name().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": name is empty; give the model a name"));
+    return absl::InvalidArgumentError("name is empty; give the model a name");
   }
-  const absl::Status valid = ValidateModel(model, /*tensor_parallel=*/1);
-  if (!valid.ok()) {
-    return absl::Status(valid.code(), absl::StrCat(path, ": ", valid.message()));
-  }
-  return model;
+  return ValidateModel(model, /*tensor_parallel=*/1);
+}
+
+absl::StatusOr<ModelConfig> ReadModel(const std::string& path) {
+  return ReadRemembered<ModelConfig>(path, &CheckModel);
 }
 
 }  // namespace

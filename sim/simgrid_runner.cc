@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <utility>
 
 #include "base/status_macros.h"
 #include "schedule/ir/critical_path.h"
@@ -32,7 +33,11 @@ class KeepSignals {
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
+simgrid::s4u::Engine* prepared_engine = nullptr;
+
 simgrid::s4u::Engine* NewEngine() {
+  // Of this process or of the one it was forked from: used once either way.
+  if (prepared_engine != nullptr) return std::exchange(prepared_engine, nullptr);
   const KeepSignals keep;
   std::string name = "optimus";
   std::string quiet = "--log=root.thres:critical";
@@ -73,6 +78,10 @@ absl::StatusOr<Outcome> SimulateInChild(const ir::Schedule& schedule, const Cost
 }
 
 }  // namespace
+
+void PrepareEngine() {
+  if (prepared_engine == nullptr) prepared_engine = NewEngine();
+}
 
 absl::StatusOr<ir::Timeline> SimGridRunner::Run(const ir::Schedule& schedule) {
   OPTIMUS_ASSIGN_OR_RETURN(const FidelityChoice choice, ChooseFidelity(schedule, costs_, options_));

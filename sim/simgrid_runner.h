@@ -64,6 +64,10 @@ struct FidelityChoice {
 absl::StatusOr<FidelityChoice> ChooseFidelity(const ir::Schedule& schedule, const CostModel& costs,
                                               const Options& options);
 
+// Starts SimGrid in this process, so that those that are forked from it find it started. For those
+// who fork often.
+void PrepareEngine();
+
 // SimGrid allows one engine per process: every Run is done in a forked child.
 class SimGridRunner : public ir::Runner {
  public:

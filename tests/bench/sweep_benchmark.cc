@@ -59,7 +59,7 @@ std::string TemporaryFolder() {
 // 12 sizes by 3 pipelines by 4 global batches: 144 points.
 std::string StrongScaling() {
   return absl::StrCat("base: '", OPTIMUS_SOURCE_DIR,
-                      "/examples/paper/strong_3072_megatron.textproto'\n", R"(
+                      "/examples/paper/strong_3072_megatron.textproto'\n", R"sweep(
     strategies {
       name: "1F1B"
       settings { field: "plan.schedule" value: "ONE_F_ONE_B" }
@@ -80,7 +80,7 @@ std::string StrongScaling() {
     axes { field: "plan.recompute" values: ["RECOMPUTE_FULL", "RECOMPUTE_SELECTIVE"] }
     axes { field: "batch.sequence_length" numbers: [2048, 4096] }
     derived { field: "batch.global_batch" expression: "dp * 2 * (CASE WHEN gpus <= 1536 THEN 32 WHEN gpus <= 3072 THEN 16 ELSE 8 END)" }
-  )");
+  )sweep");
 }
 
 void StrongScalingPoints(benchmark::State& state) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "sim/child_process.h"
+#include "sim/simgrid_runner.h"
 #include "tools/sweep/pool/heap.h"
 
 namespace optimus::sweep {
@@ -133,6 +134,9 @@ absl::Status Runner::Run() {
 
 }  // namespace
 
-absl::Status RunPool(const Pool& pool) { return Runner(pool).Run(); }
+absl::Status RunPool(const Pool& pool) {
+  sim::PrepareEngine();  // once, not in every job
+  return Runner(pool).Run();
+}
 
 }  // namespace optimus::sweep

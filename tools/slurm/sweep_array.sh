@@ -38,6 +38,7 @@ if [ -z "${OPTIMUS:-}" ]; then
   done
   OPTIMUS=${OPTIMUS:-$(command -v optimus)} || fail "no optimus: build it, or set OPTIMUS"
 fi
+[ -x "$OPTIMUS" ] || fail "OPTIMUS: $OPTIMUS is no program"
 export OPTIMUS
 
 # What is wrong with the sweep is said now, not by every task.

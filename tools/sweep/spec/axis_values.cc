@@ -95,12 +95,13 @@ absl::StatusOr<std::vector<std::string>> Given(const Axis& axis, const FieldPath
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> AxisValues(const Axis& axis, const FieldPath& field) {
+absl::StatusOr<std::vector<std::string>> AxisValues(const Axis& axis, const FieldPath& field,
+                                                    bool repeats) {
   OPTIMUS_ASSIGN_OR_RETURN(std::vector<std::string> values, Given(axis, field));
   std::set<std::string> seen;
   for (const std::string& value : values) {
     OPTIMUS_RETURN_IF_ERROR(field.CheckValue(value));
-    if (!seen.insert(value).second) {
+    if (!seen.insert(value).second && !repeats) {
       return Error(field,
                    absl::StrCat("the axis has ", value, " twice",
                                 axis.has_log_range() ? "; fewer points of whole numbers" : ""));

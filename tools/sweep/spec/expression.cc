@@ -1,8 +1,10 @@
 #include "tools/sweep/spec/expression.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tools/sweep/store/schema.h"
 
 namespace optimus::sweep {
 
@@ -17,10 +19,17 @@ absl::StatusOr<Expression> Expression::Parse(const Database& database, const std
   absl::StatusOr<Statement> statement = database.Prepare(
       absl::StrCat("SELECT (", text, "\n) FROM (SELECT ", absl::StrJoin(columns, ", "), ")"));
   if (statement.ok() && statement->columns() == 1) return Expression(text, *std::move(statement));
+  std::string hint;
+  for (const Column& metric : MetricColumns()) {
+    if (absl::StrContains(text, metric.name)) {
+      hint = absl::StrCat("; ", metric.name,
+                          " is known after the simulation: choose by it with sweep show --where");
+    }
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "\"", text, "\" is no expression: ",
       statement.ok() ? "it has several values" : std::string(statement.status().message()),
-      "; names: ", absl::StrJoin(names, ", ")));
+      "; names: ", absl::StrJoin(names, ", "), hint));
 }
 
 absl::StatusOr<SqlValue> Expression::Value(absl::Span<const SqlValue> values) {

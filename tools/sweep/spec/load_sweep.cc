@@ -91,7 +91,12 @@ absl::StatusOr<std::vector<FieldValue>> LoadedSweep::ParseSettings(
     const google::protobuf::RepeatedPtrField<Setting>& settings, const std::string& where) const {
   std::vector<FieldValue> parsed;
   parsed.reserve(static_cast<std::size_t>(settings.size()));
+  std::set<std::string> fields;
   for (const Setting& setting : settings) {
+    if (!fields.insert(setting.field()).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": ", setting.field(), " is set twice"));
+    }
     absl::StatusOr<FieldValue> value = ParseSetting(setting.field(), setting.value());
     if (!value.ok()) return Named(where, value.status());
     parsed.push_back(*std::move(value));
@@ -101,6 +106,12 @@ absl::StatusOr<std::vector<FieldValue>> LoadedSweep::ParseSettings(
 
 absl::Status LoadedSweep::AddColumn(Column column) {
   OPTIMUS_RETURN_IF_ERROR(CheckName(column.name));
+  for (const ExperimentValue& value : ExperimentValues()) {
+    if (column.name != value.name || column.field == value.field) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        column.field.empty() ? "" : absl::StrCat(column.field, ": "), "\"", column.name,
+        "\" is what expressions call ", value.field, "; give the column another name"));
+  }
   for (const Column& other : columns_) {
     if (other.name == column.name) {
       return absl::InvalidArgumentError(
@@ -134,10 +145,10 @@ absl::Status LoadedSweep::AddStrategies() {
   return AddColumn({"strategy", ColumnKind::kAxis, "TEXT", "", "strategy", "", ""});
 }
 
-absl::StatusOr<LoadedSweep::Choices> LoadedSweep::AxisChoices(const Axis& axis,
+absl::StatusOr<LoadedSweep::Choices> LoadedSweep::AxisChoices(const Axis& axis, bool repeats,
                                                               Column& column) const {
   OPTIMUS_ASSIGN_OR_RETURN(const FieldPath field, FieldPath::Parse(axis.field()));
-  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> values, AxisValues(axis, field));
+  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<std::string> values, AxisValues(axis, field, repeats));
   column = AxisColumn(field, axis.name(), axis.unit(), axis.title(), ColumnKind::kAxis);
   Choices choices;
   choices.reserve(values.size());
@@ -153,7 +164,7 @@ absl::StatusOr<LoadedSweep::Choices> LoadedSweep::AxisChoices(const Axis& axis,
 
 absl::Status LoadedSweep::AddAxis(const Axis& axis) {
   Column column;
-  absl::StatusOr<Choices> choices = AxisChoices(axis, column);
+  absl::StatusOr<Choices> choices = AxisChoices(axis, /*repeats=*/false, column);
   if (!choices.ok()) return Named("axes", choices.status());
   choices_.push_back(*std::move(choices));
   return Named("axes", AddColumn(std::move(column)));
@@ -164,7 +175,7 @@ absl::Status LoadedSweep::AddZip(const Zip& zip) {
   Choices rows;
   for (const Axis& axis : zip.axes()) {
     Column column;
-    absl::StatusOr<Choices> choices = AxisChoices(axis, column);
+    absl::StatusOr<Choices> choices = AxisChoices(axis, /*repeats=*/true, column);
     if (!choices.ok()) return Named("zips", choices.status());
     if (rows.empty()) rows.resize(choices->size());
     if (rows.size() != choices->size()) {
@@ -177,6 +188,14 @@ absl::Status LoadedSweep::AddZip(const Zip& zip) {
       rows[i].settings.push_back((*choices)[i].settings.front());
     }
     OPTIMUS_RETURN_IF_ERROR(Named("zips", AddColumn(std::move(column))));
+  }
+  std::set<std::vector<SqlValue>> seen;
+  for (const Choice& row : rows) {
+    if (seen.insert(row.columns).second) continue;
+    std::vector<std::string> values;
+    for (const SqlValue& value : row.columns) values.push_back(ToText(value));
+    return absl::InvalidArgumentError(
+        absl::StrCat("zips: the row ", absl::StrJoin(values, ", "), " is there twice"));
   }
   choices_.push_back(std::move(rows));
   return absl::OkStatus();

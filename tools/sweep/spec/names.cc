@@ -84,14 +84,21 @@ absl::Status CheckName(const std::string& name) {
 const std::vector<ExperimentValue>& ExperimentValues() {
   using step::Experiment;
   static const auto* const values = new std::vector<ExperimentValue>{
-      {"dp", [](const Experiment& e) { return std::int64_t{e.plan().data_parallel()}; }},
-      {"pp", [](const Experiment& e) { return std::int64_t{e.plan().pipeline_parallel()}; }},
-      {"tp", [](const Experiment& e) { return std::int64_t{e.plan().tensor_parallel()}; }},
-      {"v", [](const Experiment& e) { return std::int64_t{e.plan().model_chunks()}; }},
-      {"gpus", [](const Experiment& e) { return std::int64_t{e.hardware().gpus()}; }},
-      {"micro_batch", [](const Experiment& e) { return std::int64_t{e.batch().micro_batch()}; }},
-      {"global_batch", [](const Experiment& e) { return std::int64_t{e.batch().global_batch()}; }},
-      {"sequence_length",
+      {"dp", "plan.data_parallel",
+       [](const Experiment& e) { return std::int64_t{e.plan().data_parallel()}; }},
+      {"pp", "plan.pipeline_parallel",
+       [](const Experiment& e) { return std::int64_t{e.plan().pipeline_parallel()}; }},
+      {"tp", "plan.tensor_parallel",
+       [](const Experiment& e) { return std::int64_t{e.plan().tensor_parallel()}; }},
+      {"v", "plan.model_chunks",
+       [](const Experiment& e) { return std::int64_t{e.plan().model_chunks()}; }},
+      {"gpus", "hardware.gpus",
+       [](const Experiment& e) { return std::int64_t{e.hardware().gpus()}; }},
+      {"micro_batch", "batch.micro_batch",
+       [](const Experiment& e) { return std::int64_t{e.batch().micro_batch()}; }},
+      {"global_batch", "batch.global_batch",
+       [](const Experiment& e) { return std::int64_t{e.batch().global_batch()}; }},
+      {"sequence_length", "batch.sequence_length",
        [](const Experiment& e) { return std::int64_t{e.batch().sequence_length()}; }}};
   return *values;
 }

@@ -25,6 +25,7 @@ absl::Status CheckName(const std::string& name);
 // What conditions may use of every point's experiment.
 struct ExperimentValue {
   const char* name;
+  const char* field;  // that it is the value of
   std::int64_t (*value)(const step::Experiment& experiment);
 };
 const std::vector<ExperimentValue>& ExperimentValues();

@@ -107,7 +107,7 @@ class LoadedSweep {
   absl::StatusOr<FieldValue> ParseSetting(const std::string& field, const std::string& value) const;
   absl::StatusOr<std::vector<FieldValue>> ParseSettings(
       const google::protobuf::RepeatedPtrField<Setting>& settings, const std::string& where) const;
-  absl::StatusOr<Choices> AxisChoices(const Axis& axis, Column& column) const;
+  absl::StatusOr<Choices> AxisChoices(const Axis& axis, bool repeats, Column& column) const;
   std::vector<NameSource> NamesSoFar() const;
   absl::StatusOr<Formula> MakeFormula(const std::string& text) const;
 

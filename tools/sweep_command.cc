@@ -23,6 +23,7 @@
 #include "tools/sweep/store/schema.h"
 #include "tools/sweep_evaluate.h"
 #include "tools/sweep_report.h"
+#include "tools/text_pieces.h"
 
 namespace optimus::tools {
 namespace {
@@ -147,14 +148,15 @@ absl::Status WriteCsv(const SweepFlags& flags) {
 absl::Status Interrupted(const SweepFlags& flags) {
   return absl::UnavailableError(absl::StrCat(flags.database, ": interrupted by signal ",
                                              static_cast<int>(interrupted),
-                                             "; results so far are kept, --resume goes on"));
+                                             "; what was simulated is kept, --resume goes on"));
 }
 
 int Finished(const SweepFlags& flags, const sweep::EngineResult& result) {
   const std::int64_t failed = result.failed + result.out_of_memory + result.timeout;
   if (failed == 0) return kExitSuccess;
-  SayCheckFailed(absl::StrCat(failed, " points have no result, see optimus sweep show ",
-                              flags.database, " --errors; --resume tries them again"));
+  SayCheckFailed(absl::StrCat(Count(failed, "point has", "points have"),
+                              " no result, see optimus sweep show ", flags.database,
+                              " --errors; --resume tries them again"));
   return kExitCheckFailed;
 }
 
@@ -234,8 +236,11 @@ absl::StatusOr<int> RunSweepCommand(const SweepFlags& flags) {
   }
   OPTIMUS_RETURN_IF_ERROR(CheckFiles(flags, sweep));
   options.progress = [&](const sweep::EngineProgress& now) { progress.Show(ProgressText(now)); };
-  const CatchInterrupts catch_interrupts;
-  absl::StatusOr<sweep::EngineResult> result = sweep::RunSweep(sweep, options);
+  progress.Show(absl::StrCat("checking ", sweep.points(), " points"));
+  absl::StatusOr<sweep::EngineResult> result = [&] {
+    const CatchInterrupts catch_interrupts;
+    return sweep::RunSweep(sweep, options);
+  }();
   progress.Clear();
   if (absl::IsCancelled(result.status())) return Interrupted(flags);
   if (!result.ok()) return result.status();

@@ -20,6 +20,8 @@ using Clock = std::chrono::steady_clock;
 // A process that dies may have been hit by chance, the next one was not.
 constexpr int kTries = 2;
 
+constexpr std::int64_t kApplicationId = 0x4f707377;  // "Opsw", in the header of the file
+
 SqlValue ToSql(const PointOutcome::Metric& metric) {
   switch (metric.value_case()) {
     case PointOutcome::Metric::kInteger:
@@ -36,6 +38,12 @@ SqlValue ToSql(const PointOutcome::Metric& metric) {
 bool KeepsReports(const LoadedSweep& sweep) {
   const auto& keep = sweep.spec().keep();
   return std::find(keep.begin(), keep.end(), REPORTS) != keep.end();
+}
+
+// Every result is kept as soon as it is written, whatever becomes of this process; after a crash of
+// the machine the last ones may be missing, and are simulated again.
+absl::Status UseWriteAheadLog(const Database& database) {
+  return database.Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
 }
 
 About MakeAbout(const LoadedSweep& sweep, const Survey& survey) {
@@ -67,9 +75,13 @@ class Engine {
  private:
   absl::Status OpenDatabase();
   absl::StatusOr<bool> HasTables() const;
+  absl::Status Claim();
+  void RemoveNew();
   absl::Status Begin();  // a new database: its points and impossible results
   absl::Status FillTables();
   absl::Status Resume();
+  absl::Status CompareWithPoints(const About& about);
+  absl::Status CheckSame(const About& about) const;
   absl::Status FindRemaining();
   absl::Status Simulate();
   absl::Status Done(JobOutcome job);
@@ -85,6 +97,7 @@ class Engine {
   std::optional<FileLock> lock_;
   std::optional<Database> database_;
   std::optional<Writer> writer_;
+  bool is_new_ = false;  // there was no file, or an empty one
   EngineResult result_;
   std::vector<std::int64_t> remaining_;  // indices of simulations, the next one last
   std::vector<int> tries_;
@@ -101,17 +114,45 @@ absl::StatusOr<bool> Engine::HasTables() const {
 absl::Status Engine::OpenDatabase() {
   const std::string& path = options_.database;
   std::error_code ignored;
-  const bool there =
-      std::filesystem::exists(path, ignored) && std::filesystem::file_size(path, ignored) > 0;
-  if (there && !options_.resume) {
+  const auto kind = std::filesystem::status(path, ignored).type();
+  const bool missing = kind == std::filesystem::file_type::not_found;
+  if (!missing && kind != std::filesystem::file_type::regular) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is no regular file"));
+  }
+  const bool is_new = missing || std::filesystem::file_size(path, ignored) == 0;
+  if (!is_new && !options_.resume) {
     return absl::AlreadyExistsError(
         absl::StrCat(path, ": is there already; --resume goes on with it, or give another --db"));
   }
   OPTIMUS_ASSIGN_OR_RETURN(lock_, FileLock::Take(path));
+  is_new_ = is_new;
   OPTIMUS_ASSIGN_OR_RETURN(database_, Database::Open(path, Database::Mode::kCreate));
-  // Every result is kept as soon as it is written, whatever becomes of this process; after a crash
-  // of the machine the last ones may be missing, and are simulated again.
-  return database_->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+  return absl::OkStatus();
+}
+
+// A database without tables is ours where it is new, or was begun by a sweep that was killed before
+// it knew its points. Nobody else's is touched.
+absl::Status Engine::Claim() {
+  if (!is_new_) {
+    OPTIMUS_ASSIGN_OR_RETURN(const SqlTable id, database_->Query("PRAGMA application_id"));
+    if (id.rows[0][0] != SqlValue(kApplicationId)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(options_.database, ": is not a database of optimus sweep"));
+    }
+  }
+  is_new_ = true;
+  return database_->Execute(absl::StrCat("PRAGMA application_id = ", kApplicationId));
+}
+
+// A file without tables would be in the way of the next try.
+void Engine::RemoveNew() {
+  if (!is_new_) return;
+  writer_.reset();
+  database_.reset();
+  for (const char* ending : {"", "-wal", "-shm"}) {
+    std::error_code ignored;
+    std::filesystem::remove(absl::StrCat(options_.database, ending), ignored);
+  }
 }
 
 absl::Status Engine::FillTables() {
@@ -121,31 +162,60 @@ absl::Status Engine::FillTables() {
   OPTIMUS_ASSIGN_OR_RETURN(writer_, Writer::Make(*database_, about));
   OPTIMUS_ASSIGN_OR_RETURN(
       result_.survey,
-      SurveyPoints(sweep_, options_.shard, [&](const Point& point, bool first) -> absl::Status {
-        OPTIMUS_RETURN_IF_ERROR(writer_->AddPoint(point.number, point.hash, point.columns));
-        if (!first || point.problem.ok()) return absl::OkStatus();
-        PointOutcome outcome;
-        outcome.set_status(kStatusImpossible);
-        outcome.set_error(std::string(point.problem.message()));
-        return Keep({point.hash, point.number, true}, outcome, 0, 0);
-      }));
+      SurveyPoints(
+          sweep_, options_.shard,
+          [&](const Point& point, bool first) -> absl::Status {
+            OPTIMUS_RETURN_IF_ERROR(writer_->AddPoint(point.number, point.hash, point.columns));
+            if (!first || point.problem.ok()) return absl::OkStatus();
+            PointOutcome outcome;
+            outcome.set_status(kStatusImpossible);
+            outcome.set_error(std::string(point.problem.message()));
+            return Keep({point.hash, point.number, true}, outcome, 0, 0);
+          },
+          options_.stop));
   return UpdateAbout(*database_, MakeAbout(sweep_, result_.survey));
 }
 
 // All or nothing: a database that has tables has all its points.
 absl::Status Engine::Begin() {
+  OPTIMUS_RETURN_IF_ERROR(Claim());
+  OPTIMUS_RETURN_IF_ERROR(UseWriteAheadLog(*database_));
   OPTIMUS_RETURN_IF_ERROR(database_->Execute("BEGIN IMMEDIATE"));
-  absl::Status status = FillTables();
-  if (status.ok()) status = database_->Execute("COMMIT");
-  if (status.ok()) return status;
-  // A file without tables would be in the way of the next try.
-  writer_.reset();
-  database_.reset();
-  for (const char* ending : {"", "-wal", "-shm"}) {
-    std::error_code ignored;
-    std::filesystem::remove(absl::StrCat(options_.database, ending), ignored);
+  OPTIMUS_RETURN_IF_ERROR(FillTables());
+  OPTIMUS_RETURN_IF_ERROR(database_->Execute("COMMIT"));
+  is_new_ = false;
+  return absl::OkStatus();
+}
+
+// The survey, beside what the table of points says.
+absl::Status Engine::CompareWithPoints(const About& about) {
+  std::string columns;
+  for (const Column& column : sweep_.columns()) {
+    absl::StrAppend(&columns, ", ", QuoteIdentifier(column.name));
   }
-  return status;
+  OPTIMUS_ASSIGN_OR_RETURN(
+      Statement find,
+      database_->Prepare(absl::StrCat("SELECT hash", columns, " FROM points WHERE point = ?1")));
+  std::optional<std::int64_t> other;  // a point that is another one
+  const auto compare = [&](const Point& point, bool /*first*/) -> absl::Status {
+    OPTIMUS_RETURN_IF_ERROR(find.Bind({point.number}));
+    OPTIMUS_ASSIGN_OR_RETURN(const bool there, find.Step());
+    bool same = there && find.Value(0) == SqlValue(point.hash);
+    for (std::size_t i = 0; same && i < point.columns.size(); ++i) {
+      same = find.Value(static_cast<int>(i) + 1) == point.columns[i];
+    }
+    if (!same && !other) other = point.number;
+    return absl::OkStatus();
+  };
+  OPTIMUS_ASSIGN_OR_RETURN(result_.survey,
+                           SurveyPoints(sweep_, options_.shard, compare, options_.stop));
+  OPTIMUS_RETURN_IF_ERROR(CheckSame(about));
+  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable count, database_->Query("SELECT count(*) FROM points"));
+  if (!other && count.rows[0][0] == SqlValue(result_.survey.points)) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(about.path, ": the table of points is damaged (",
+                   other ? absl::StrCat("point ", *other) : std::string("there are too many"),
+                   "); give another --db"));
 }
 
 absl::Status Engine::Resume() {
@@ -155,10 +225,13 @@ absl::Status Engine::Resume() {
                                                       about.version, ", this is ", OPTIMUS_VERSION,
                                                       "; give another --db"));
   }
-  OPTIMUS_ASSIGN_OR_RETURN(result_.survey, SurveyPoints(sweep_, options_.shard,
-                                                        [](const Point& /*point*/, bool /*first*/) {
-                                                          return absl::OkStatus();
-                                                        }));
+  OPTIMUS_RETURN_IF_ERROR(CompareWithPoints(about));
+  OPTIMUS_RETURN_IF_ERROR(UseWriteAheadLog(*database_));
+  OPTIMUS_ASSIGN_OR_RETURN(writer_, Writer::Make(*database_, about));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::CheckSame(const About& about) const {
   if (about.sweep_hash != result_.survey.sweep_hash) {
     return absl::FailedPreconditionError(absl::StrCat(
         about.path, ": holds the results of another sweep (", about.sweep_name, ", hash ",
@@ -171,7 +244,6 @@ absl::Status Engine::Resume() {
                      options_.shard.index, "/", options_.shard.count, " has ",
                      result_.survey.points, "; give the --shard that it was made with"));
   }
-  OPTIMUS_ASSIGN_OR_RETURN(writer_, Writer::Make(*database_, about));
   return absl::OkStatus();
 }
 
@@ -274,9 +346,9 @@ absl::Status Engine::CountStatuses() {
 absl::Status Engine::Explained(const absl::Status& status) const {
   const std::string message(status.message());
   if (absl::IsResourceExhausted(status)) {
-    return absl::UnavailableError(
-        absl::StrCat(options_.database, ": cannot be written: ", message, "; ", result_.simulated,
-                     " new results are kept; free some space and go on with --resume"));
+    return absl::UnavailableError(absl::StrCat(
+        options_.database, ": cannot be written: ", message, "; ", result_.simulated,
+        " new results are kept; free some space", is_new_ ? "" : " and go on with --resume"));
   }
   if (status.ok() || message.find(options_.database) != std::string::npos ||
       message.find(sweep_.path()) != std::string::npos) {
@@ -297,7 +369,10 @@ absl::StatusOr<EngineResult> Engine::Run() {
     return CountStatuses();
   };
   const absl::Status status = steps();
-  if (!status.ok()) return Explained(status);
+  if (!status.ok()) {
+    RemoveNew();
+    return Explained(status);
+  }
   result_.wall_s = std::chrono::duration<double>(Clock::now() - begin).count();
   return std::move(result_);
 }

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "base/files.h"
 #include "tools/sweep/spec/testing_files.h"
 #include "tools/sweep/store/schema.h"
 
@@ -194,6 +196,46 @@ TEST_F(EngineTest, NoRoomEndsWithAReadableDatabase) {
   EXPECT_NE(before, "o o o o o o o o o o o o ");
   options_.resume = true;
   EXPECT_EQ(Run("keep: REPORTS " + std::string(kAxes))->ok, 12);
+}
+
+TEST_F(EngineTest, AnInterruptInTheSurveyLeavesNothing) {
+  options_.stop = [] { return true; };
+  EXPECT_TRUE(absl::IsCancelled(Run().status()));
+  EXPECT_FALSE(std::filesystem::exists(options_.database));
+}
+
+TEST_F(EngineTest, ForeignDatabasesAreNotTouched) {
+  for (const char* sql : {"CREATE TABLE t(a)", "PRAGMA user_version = 7"}) {
+    std::filesystem::remove(options_.database);
+    ASSERT_TRUE(Database::Open(options_.database, Database::Mode::kCreate)->Execute(sql).ok());
+    const std::string before = ReadFile(options_.database).value();
+    options_.resume = true;
+    const absl::Status status = Run().status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("not a database of optimus sweep"));
+    EXPECT_EQ(ReadFile(options_.database).value(), before);
+  }
+}
+
+TEST_F(EngineTest, DevicesAreRefusedAndStay) {
+  options_.database = "/dev/null";
+  EXPECT_TRUE(absl::IsInvalidArgument(Run().status()));
+  EXPECT_TRUE(std::filesystem::exists("/dev/null"));
+}
+
+TEST_F(EngineTest, ResumeSeesADamagedTableOfPoints) {
+  ASSERT_TRUE(Run().ok());
+  options_.resume = true;
+  {
+    const Database database = Database::Open(options_.database, Database::Mode::kReadWrite).value();
+    ASSERT_TRUE(database.Execute("UPDATE points SET global_batch = 5 WHERE point = 3").ok());
+  }
+  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("damaged (point 3)"));
+  {
+    const Database database = Database::Open(options_.database, Database::Mode::kReadWrite).value();
+    ASSERT_TRUE(database.Execute("DELETE FROM points WHERE point = 3").ok());
+  }
+  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("damaged (point 3)"));
 }
 
 TEST_F(EngineTest, TwoSweepsDoNotShareADatabase) {

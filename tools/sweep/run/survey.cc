@@ -22,10 +22,12 @@ class Surveyor {
   Surveyor(LoadedSweep& sweep, const Shard& shard) : sweep_(sweep), shard_(shard) {}
 
   absl::StatusOr<Survey> Run(
-      const std::function<absl::Status(const Point& point, bool first)>& each) {
+      const std::function<absl::Status(const Point& point, bool first)>& each,
+      const std::function<bool()>& stop) {
     std::vector<std::string> hashes;
     hashes.reserve(static_cast<std::size_t>(sweep_.points()));
     for (std::int64_t number = 0; number < sweep_.points(); ++number) {
+      if (stop && stop()) return absl::CancelledError("stopped");
       OPTIMUS_ASSIGN_OR_RETURN(const Point point, sweep_.Make(number));
       hashes.push_back(point.hash);
       const auto [found, first] = numbers_.insert({point.hash, survey_.all_simulations});
@@ -70,8 +72,9 @@ class Surveyor {
 
 absl::StatusOr<Survey> SurveyPoints(
     LoadedSweep& sweep, const Shard& shard,
-    const std::function<absl::Status(const Point& point, bool first)>& each) {
-  return Surveyor(sweep, shard).Run(each);
+    const std::function<absl::Status(const Point& point, bool first)>& each,
+    const std::function<bool()>& stop) {
+  return Surveyor(sweep, shard).Run(each, stop);
 }
 
 }  // namespace optimus::sweep

@@ -42,9 +42,11 @@ struct Survey {
 };
 
 // `each` is called with every point of the shard, in order, and whether it is the first of its
-// simulation; an error of it ends the survey.
+// simulation; an error of it ends the survey, as does a `stop` (may be empty) that says true:
+// CANCELLED.
 absl::StatusOr<Survey> SurveyPoints(
     LoadedSweep& sweep, const Shard& shard,
-    const std::function<absl::Status(const Point& point, bool first)>& each);
+    const std::function<absl::Status(const Point& point, bool first)>& each,
+    const std::function<bool()>& stop = nullptr);
 
 }  // namespace optimus::sweep

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tools/sweep/show/seeds.h"
 
 namespace optimus::sweep {
 namespace {
@@ -19,8 +20,10 @@ void AddOnce(const Column& column, std::vector<Column>& columns) {
 }
 
 // The point's number is always first.
-absl::StatusOr<std::vector<Column>> ShownColumns(const About& about, const Question& question,
+absl::StatusOr<std::vector<Column>> ShownColumns(const Answer& answer, const Question& question,
                                                  const std::vector<Column>& measures) {
+  const About& about = answer.about;
+  const SeedMeans& seeds = answer.filter.seeds;
   std::vector<Column> columns;
   OPTIMUS_ASSIGN_OR_RETURN(const Column point, FindColumn(about, "--columns", "point"));
   columns.push_back(point);
@@ -33,13 +36,35 @@ absl::StatusOr<std::vector<Column>> ShownColumns(const About& about, const Quest
   for (const Column& column : ColumnsOfKind(about, {ColumnKind::kAxis, ColumnKind::kDerived})) {
     AddOnce(column, columns);
   }
-  for (const Column& column : measures) AddOnce(column, columns);
+  for (const Column& column : measures) {
+    AddOnce(column, columns);
+    for (const std::string& name : {LeastName(column.name), MostName(column.name)}) {
+      const Column* end = seeds.on() ? about.Find(name) : nullptr;
+      if (end != nullptr) AddOnce(*end, columns);
+    }
+  }
   for (const char* name : kMainMetrics) {
     if (const Column* column = about.Find(name); column != nullptr) AddOnce(*column, columns);
   }
+  const Column* ran = answer.summary.seeds_missing > 0 ? about.Find(kSeedsColumn) : nullptr;
+  if (ran != nullptr) AddOnce(*ran, columns);
   const Column* fits = about.Find("fits");
   if (question.filter.not_fitting && fits != nullptr) AddOnce(*fits, columns);
   return columns;
+}
+
+// Only the best of something can be a lucky draw: errors alone are of single points.
+absl::Status AverageSeeds(const Database& database, const Question& question, Answer& answer) {
+  const bool only_errors = question.errors && !question.plot && !question.top &&
+                           question.group_by.empty() && question.pareto.empty() &&
+                           !question.sensitivity;
+  if (question.per_seed || only_errors) return absl::OkStatus();
+  std::vector<std::string> spread = {answer.about.objective};
+  const std::string& sort = question.sort;
+  const bool sign = !sort.empty() && (sort.front() == '-' || sort.front() == '+');
+  spread.push_back(sign ? sort.substr(1) : sort);
+  OPTIMUS_ASSIGN_OR_RETURN(answer.filter.seeds, UseSeedMeans(database, spread, answer.about));
+  return absl::OkStatus();
 }
 
 absl::Status AskBest(const Database& database, const Question& question, Answer& answer) {
@@ -47,8 +72,8 @@ absl::Status AskBest(const Database& database, const Question& question, Answer&
                      question.sensitivity || question.errors;
   if (other && !question.top) return absl::OkStatus();
   BestList best;
-  OPTIMUS_ASSIGN_OR_RETURN(best.columns, ShownColumns(answer.about, question, {answer.aim.column}));
-  OPTIMUS_ASSIGN_OR_RETURN(best.table, BestRows(database, best.columns, question.filter, answer.aim,
+  OPTIMUS_ASSIGN_OR_RETURN(best.columns, ShownColumns(answer, question, {answer.aim.column}));
+  OPTIMUS_ASSIGN_OR_RETURN(best.table, BestRows(database, best.columns, answer.filter, answer.aim,
                                                 question.top.value_or(kTop)));
   best.of = answer.summary.selected - answer.summary.left_out;
   answer.best = std::move(best);
@@ -60,9 +85,9 @@ absl::Status AskGroups(const Database& database, const Question& question, Answe
   GroupList groups;
   OPTIMUS_ASSIGN_OR_RETURN(groups.by, FindColumns(answer.about, "--group-by", question.group_by));
   OPTIMUS_ASSIGN_OR_RETURN(const std::vector<Column> columns,
-                           ShownColumns(answer.about, question, {answer.aim.column}));
+                           ShownColumns(answer, question, {answer.aim.column}));
   OPTIMUS_ASSIGN_OR_RETURN(groups.table,
-                           BestOfGroups(database, groups.by, columns, question.filter, answer.aim));
+                           BestOfGroups(database, groups.by, columns, answer.filter, answer.aim));
   groups.columns = groups.by;
   groups.columns.push_back(
       {"points", ColumnKind::kDerived, "INTEGER", "", "points of the group", "", ""});
@@ -86,9 +111,9 @@ absl::Status AskFront(const Database& database, const Question& question, Answer
     measures.push_back(aim.column);
     aims.push_back(std::move(aim));
   }
-  OPTIMUS_ASSIGN_OR_RETURN(answer.front_columns, ShownColumns(answer.about, question, measures));
+  OPTIMUS_ASSIGN_OR_RETURN(answer.front_columns, ShownColumns(answer, question, measures));
   OPTIMUS_ASSIGN_OR_RETURN(answer.front,
-                           FindFront(database, answer.front_columns, question.filter, aims));
+                           FindFront(database, answer.front_columns, answer.filter, aims));
   return absl::OkStatus();
 }
 
@@ -96,15 +121,18 @@ absl::Status AskSensitivity(const Database& database, const Question& question, 
   if (!question.sensitivity) return absl::OkStatus();
   OPTIMUS_RETURN_IF_ERROR(FindNumber(answer.about, "--sort", answer.aim.column.name).status());
   OPTIMUS_ASSIGN_OR_RETURN(answer.sensitivity,
-                           FindSensitivity(database, answer.about, question.filter, answer.aim));
+                           FindSensitivity(database, answer.about, answer.filter, answer.aim));
   return absl::OkStatus();
 }
 
 absl::Status AskErrors(const Database& database, const Question& question, Answer& answer) {
   if (!question.errors) return absl::OkStatus();
+  Filter points = answer.filter;
+  points.seeds = {};
+  OPTIMUS_RETURN_IF_ERROR(CheckWhere(database, answer.points_about, points));
   ErrorList errors;
-  errors.axes = ColumnsOfKind(answer.about, {ColumnKind::kAxis, ColumnKind::kDerived});
-  OPTIMUS_ASSIGN_OR_RETURN(errors.groups, GroupErrors(database, answer.about, question.filter));
+  errors.axes = ColumnsOfKind(answer.points_about, {ColumnKind::kAxis, ColumnKind::kDerived});
+  OPTIMUS_ASSIGN_OR_RETURN(errors.groups, GroupErrors(database, answer.points_about, points));
   answer.errors = std::move(errors);
   return absl::OkStatus();
 }
@@ -151,13 +179,15 @@ SqlTable ErrorTable(const ErrorList& errors) {
 
 absl::StatusOr<Answer> Ask(const Database& database, const Question& question) {
   Answer answer;
-  OPTIMUS_ASSIGN_OR_RETURN(answer.about, ReadAbout(database));
-  OPTIMUS_RETURN_IF_ERROR(CheckWhere(database, answer.about, question.filter));
+  OPTIMUS_ASSIGN_OR_RETURN(answer.points_about, ReadAbout(database));
+  answer.about = answer.points_about;
   answer.filter = question.filter;
+  OPTIMUS_RETURN_IF_ERROR(AverageSeeds(database, question, answer));
+  OPTIMUS_RETURN_IF_ERROR(CheckWhere(database, answer.about, answer.filter));
   OPTIMUS_ASSIGN_OR_RETURN(
       answer.aim, ParseAim(answer.about, "--sort",
                            question.sort.empty() ? answer.about.objective : question.sort, false));
-  OPTIMUS_ASSIGN_OR_RETURN(answer.summary, Summarize(database, answer.about, question.filter));
+  OPTIMUS_ASSIGN_OR_RETURN(answer.summary, Summarize(database, answer.about, answer.filter));
   OPTIMUS_RETURN_IF_ERROR(AskBest(database, question, answer));
   OPTIMUS_RETURN_IF_ERROR(AskGroups(database, question, answer));
   OPTIMUS_RETURN_IF_ERROR(AskFront(database, question, answer));

@@ -24,6 +24,8 @@ struct Question {
   std::vector<std::string> pareto;    // two or more measures; empty: not asked for
   bool sensitivity = false;
   bool errors = false;
+  bool per_seed = false;  // single points, where a sweep has an axis "seed": not means over it
+  bool plot = false;      // the caller draws the rows, too
 };
 
 struct BestList {
@@ -46,9 +48,10 @@ struct ErrorList {
 // Parts that were not asked for are absent. The best are there where nothing else was asked for, or
 // where `top` was.
 struct Answer {
-  About about;
+  About about;         // of the rows that answer: points, or means over seeds
+  About points_about;  // of single points: the errors are of these
   Summary summary;
-  Filter filter;
+  Filter filter;  // and whether the rows are means
   Aim aim;
   std::optional<BestList> best;
   std::optional<GroupList> groups;
@@ -58,6 +61,7 @@ struct Answer {
   std::optional<ErrorList> errors;
 };
 
+// Where the answers are means, `database` shows them instead of its points from now on (seeds.h).
 // Every error of a flag is an INVALID_ARGUMENT that names it.
 absl::StatusOr<Answer> Ask(const Database& database, const Question& question);
 

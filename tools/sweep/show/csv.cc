@@ -60,7 +60,7 @@ absl::StatusOr<std::string> TableCsv(const Database& database, const About& abou
       });
   OPTIMUS_ASSIGN_OR_RETURN(
       const SqlTable table,
-      database.Query(absl::StrCat("SELECT ", columns, " FROM sweep ORDER BY point")));
+      database.Query(absl::StrCat("SELECT ", columns, " FROM main.sweep ORDER BY point")));
   return ToCsv(table);
 }
 

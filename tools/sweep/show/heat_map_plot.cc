@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -21,28 +23,30 @@ absl::StatusOr<SqlTable> BestByCell(const Database& database, const Filter& filt
   const std::string y = QuoteIdentifier(request.y.name);
   const std::string z = QuoteIdentifier(request.z.column.name);
   return database.Query(absl::StrCat("SELECT ", x, ", ", y, ", ", request.z.high ? "MAX(" : "MIN(",
-                                     z, ") FROM sweep WHERE ", OkCondition(filter), " AND ", x,
-                                     " IS NOT NULL AND ", y, " IS NOT NULL AND ", z,
+                                     z, ") FROM ", Source(filter), " WHERE ", OkCondition(filter),
+                                     " AND ", x, " IS NOT NULL AND ", y, " IS NOT NULL AND ", z,
                                      " IS NOT NULL GROUP BY 1, 2 ORDER BY 2, 1"));
 }
 
-// Values of a column of `table` in SQL's order (numbers, then texts), and the place of each.
+// Values of a column of `table`, numbers ascending and names in the order of the sweep, and the
+// place of each.
 struct Places {
   std::vector<std::string> names;
   std::map<std::string, std::size_t> place;
 };
-Places PlacesOf(const SqlTable& table, std::size_t column) {
-  std::vector<SqlValue> values;
-  values.reserve(table.rows.size());
-  for (const auto& row : table.rows) values.push_back(row[column]);
-  std::sort(values.begin(), values.end(), [](const SqlValue& a, const SqlValue& b) {
-    const auto left = ToNumber(a), right = ToNumber(b);
-    if (left && right) return *left < *right;
-    if (left || right) return left.has_value();
-    return ToText(a) < ToText(b);
-  });
+absl::StatusOr<Places> PlacesOf(const Database& database, const SqlTable& table, std::size_t at,
+                                const Column& column) {
+  std::set<std::string> drawn;
+  for (const auto& row : table.rows) drawn.insert(ToText(row[at]));
+  OPTIMUS_ASSIGN_OR_RETURN(std::vector<SqlValue> values, InOrderOfPoints(database, column));
+  if (column.type != "TEXT") {
+    std::stable_sort(values.begin(), values.end(), [](const SqlValue& a, const SqlValue& b) {
+      return ToNumber(a).value_or(0) < ToNumber(b).value_or(0);
+    });
+  }
   Places places;
   for (const SqlValue& value : values) {
+    if (!drawn.contains(ToText(value))) continue;
     if (places.place.try_emplace(ToText(value), places.names.size()).second) {
       places.names.push_back(ToText(value));
     }
@@ -122,6 +126,13 @@ std::string Colours(const HeatMapPlot& plot, const Range& range) {
   return out;
 }
 
+// Names are read from the top down, numbers rise.
+std::string YRange(const HeatMapPlot& plot) {
+  const std::string high = absl::StrCat(plot.ys.size() - 1, ".5");
+  return plot.request.y.type == "TEXT" ? absl::StrCat("[", high, ":-0.5]")
+                                       : absl::StrCat("[-0.5:", high, "]");
+}
+
 // Between the cells of a row, and around the best.
 std::string Frame(const HeatMapPlot& plot) {
   const HeatMapCell& best = plot.cells[plot.best];
@@ -133,13 +144,24 @@ std::string Frame(const HeatMapPlot& plot) {
                       " front fillstyle empty border rgb '#d1495b' lw 4\n");
 }
 
-std::string Subtitle(const HeatMapPlot& plot) {
+// What cells without a value have in common.
+std::string EmptyText(const HeatMapPlot& plot) {
+  if (plot.cells.size() == plot.xs.size() * plot.ys.size()) return "";
+  const bool all = plot.filter.not_fitting;
+  if (plot.filter.where.empty()) {
+    return absl::StrCat("; empty: nothing ran", all ? "" : " or fits");
+  }
+  return absl::StrCat("; empty: left out, or nothing ran", all ? "" : " or fits");
+}
+
+std::string Subtitle(const HeatMapPlot& plot, bool log) {
   const HeatMapCell& best = plot.cells[plot.best];
   const std::string unit = plot.request.z.column.unit;
-  return absl::StrCat("each cell is the best over all other axes; framed: the best, ",
+  return absl::StrCat(ScopeText(plot.filter),
+                      "each cell is the best over all other axes; framed: the best, ",
                       ShortNumber(best.z, 4), unit.empty() ? "" : " ", unit, " at ",
                       plot.request.x.name, " ", plot.xs[best.x], ", ", plot.request.y.name, " ",
-                      plot.ys[best.y], "; empty: nothing ran or fits");
+                      plot.ys[best.y], log ? "; log colours" : "", EmptyText(plot));
 }
 
 }  // namespace
@@ -152,14 +174,15 @@ absl::StatusOr<HeatMapPlot> MakeHeatMapPlot(const Database& database, const Abou
                                                    ", ", request.y.name, " and ",
                                                    request.z.column.name, kNothingHint));
   }
-  const Places xs = PlacesOf(table, 0), ys = PlacesOf(table, 1);
+  OPTIMUS_ASSIGN_OR_RETURN(const Places xs, PlacesOf(database, table, 0, request.x));
+  OPTIMUS_ASSIGN_OR_RETURN(const Places ys, PlacesOf(database, table, 1, request.y));
   for (const auto& [flag, count] : {std::pair("--x", xs.names.size()), {"--y", ys.names.size()}}) {
     if (count <= kMostValues) continue;
     return absl::InvalidArgumentError(absl::StrCat(flag, ": ", count,
                                                    " values are too many for a heat map (at most ",
                                                    kMostValues, "); select some with --where"));
   }
-  HeatMapPlot plot{about.sweep_name, request, xs.names, ys.names, {}, 0};
+  HeatMapPlot plot{about.sweep_name, request, xs.names, ys.names, {}, 0, filter};
   plot.cells.reserve(table.rows.size());
   for (const auto& row : table.rows) {
     plot.cells.push_back(
@@ -177,16 +200,15 @@ std::string HeatMapScript(const HeatMapPlot& plot) {
   const bool turned = LongestName(plot.xs) * plot.xs.size() > 80;
   const std::size_t most = std::max(plot.xs.size(), plot.ys.size());
   const int font = most > 24 ? 10 : most > 14 ? 13 : most > 8 ? 16 : 19;
-  std::string out = CommonCommands("heat-map", plot.sweep_name, title, Subtitle(plot));
+  std::string out = CommonCommands("heat-map", plot.sweep_name, title, Subtitle(plot, range.log));
   absl::StrAppend(&out, "unset grid\nunset border\nunset key\n",
                   AxisTitles(plot.request.x, plot.request.y));
   const double left =
       0.07 + 0.009 * static_cast<double>(std::min<std::size_t>(LongestName(plot.ys), 24));
   absl::StrAppend(&out, "set lmargin at screen ", ShortNumber(left),
                   "\nset rmargin at screen 0.86\n", turned ? "set bmargin at screen 0.24\n" : "");
-  absl::StrAppend(&out, "set xrange [-0.5:", plot.xs.size() - 1,
-                  ".5]\nset yrange [-0.5:", plot.ys.size() - 1, ".5]\n", Ticks("x", plot.xs),
-                  Ticks("y", plot.ys));
+  absl::StrAppend(&out, "set xrange [-0.5:", plot.xs.size() - 1, ".5]\nset yrange ", YRange(plot),
+                  "\n", Ticks("x", plot.xs), Ticks("y", plot.ys));
   if (turned) absl::StrAppend(&out, "set xtics rotate by -35\n");
   absl::StrAppend(&out, Colours(plot, range), Frame(plot), Cells(plot, range),
                   "plot $cells using 1:2:($1-0.48):($1+0.48):($2-0.48):($2+0.48):3 with boxxyerror "

@@ -63,9 +63,9 @@ absl::StatusOr<Front> FindFront(const Database& database, const std::vector<Colu
                                 const Filter& filter, const std::vector<Aim>& aims) {
   std::vector<Column> asked = columns;
   for (const Aim& aim : aims) asked.push_back(aim.column);
-  OPTIMUS_ASSIGN_OR_RETURN(
-      SqlTable all, database.Query(absl::StrCat("SELECT ", SqlNames(asked), " FROM sweep WHERE ",
-                                                OkCondition(filter), " ORDER BY point")));
+  OPTIMUS_ASSIGN_OR_RETURN(SqlTable all, database.Query(absl::StrCat(
+                                             "SELECT ", SqlNames(asked), " FROM ", Source(filter),
+                                             " WHERE ", OkCondition(filter), " ORDER BY point")));
   Front front;
   front.aims = aims;
   front.table.columns = Names(columns);

@@ -142,12 +142,14 @@ PlotAxis AxisOf(const ParetoPlot& plot, bool x) {
   return MakePlotAxis(values, 8, 0.06);
 }
 
-std::string Subtitle(const ParetoPlot& plot, std::size_t named) {
+std::string Subtitle(const ParetoPlot& plot, std::size_t named, const std::string& log) {
   const auto good = [](const Aim& aim) { return aim.high ? "high" : "low"; };
-  std::string out = absl::StrCat(good(plot.x), " ", plot.x.column.name, " and ", good(plot.y), " ",
-                                 plot.y.column.name, " are good; ", plot.front.size(), " of ",
-                                 plot.points.size(), " points are on the front");
+  std::string out =
+      absl::StrCat(ScopeText(plot.filter), good(plot.x), " ", plot.x.column.name, " and ",
+                   good(plot.y), " ", plot.y.column.name, " are good; ", plot.front.size(), " of ",
+                   plot.points.size(), " points are on the front");
   if (named < plot.front.size()) absl::StrAppend(&out, ", ", named, " of them are named");
+  absl::StrAppend(&out, log);
   if (!plot.common.empty()) absl::StrAppend(&out, "; all of the front: ", plot.common);
   return out;
 }
@@ -164,7 +166,7 @@ absl::StatusOr<ParetoPlot> MakeParetoPlot(const Database& database, const About&
     return absl::InvalidArgumentError(absl::StrCat("--plot: no point has both ", x.column.name,
                                                    " and ", y.column.name, kNothingHint));
   }
-  ParetoPlot plot{about.sweep_name, x, y, {}, {}, {}};
+  ParetoPlot plot{about.sweep_name, x, y, {}, {}, {}, filter};
   plot.points.reserve(front.values.size());
   for (const std::vector<double>& values : front.values) {
     plot.points.push_back({values[0], values[1]});
@@ -183,7 +185,8 @@ std::string ParetoScript(const ParetoPlot& plot) {
   const std::vector<std::size_t> named = Named(plot, x, y);
   const std::string title =
       absl::StrCat(AxisTitle(plot.x.column), " against ", AxisTitle(plot.y.column));
-  std::string out = CommonCommands("pareto", plot.sweep_name, title, Subtitle(plot, named.size()));
+  std::string out = CommonCommands("pareto", plot.sweep_name, title,
+                                   Subtitle(plot, named.size(), LogText(x.log, y.log)));
   absl::StrAppend(&out, "set rmargin at screen ", kRight, "\nunset key\n",
                   AxisTitles(plot.x.column, plot.y.column), AxisCommands("x", x),
                   AxisCommands("y", y), Labels(plot, named), Data(plot, named));

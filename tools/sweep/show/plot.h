@@ -32,7 +32,8 @@ struct ScalingLine {
 struct ScalingPlot {
   std::string sweep_name;
   ScalingRequest request;
-  std::vector<ScalingLine> lines;  // numbers ascending; names by their last y, the highest first
+  std::vector<ScalingLine> lines;  // numbers ascending; names in the order of the sweep
+  Filter filter;
 };
 // INVALID_ARGUMENT where no point has x and y.
 absl::StatusOr<ScalingPlot> MakeScalingPlot(const Database& database, const About& about,
@@ -51,9 +52,10 @@ struct HeatMapCell {
 struct HeatMapPlot {
   std::string sweep_name;
   HeatMapRequest request;
-  std::vector<std::string> xs, ys;
-  std::vector<HeatMapCell> cells;  // by y, then x; combinations without a point have none
-  std::size_t best = 0;            // of `cells`
+  std::vector<std::string> xs, ys;  // numbers ascending; names in the order of the sweep
+  std::vector<HeatMapCell> cells;   // by y, then x; combinations without a point have none
+  std::size_t best = 0;             // of `cells`
+  Filter filter;
 };
 // INVALID_ARGUMENT where no point has z, or where there are more values than cells that can be
 // read.
@@ -72,6 +74,7 @@ struct ParetoPlot {
   std::vector<ScalingPoint> points;  // all, the front among them
   std::vector<ParetoMember> front;   // from the best x to the best y
   std::string common;                // "strategy OPTIMUS": the axes that do not
+  Filter filter;
 };
 // INVALID_ARGUMENT where no point has x and y.
 absl::StatusOr<ParetoPlot> MakeParetoPlot(const Database& database, const About& about,

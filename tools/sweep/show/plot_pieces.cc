@@ -135,6 +135,33 @@ std::string AxisCommands(const std::string& name, const PlotAxis& axis) {
   return out;
 }
 
+std::string SeedsText(const SeedMeans& seeds) {
+  return seeds.fewest == seeds.most ? absl::StrCat(seeds.most, " seeds")
+                                    : absl::StrCat(seeds.fewest, " to ", seeds.most, " seeds");
+}
+
+// What else is said must have room beside a long expression.
+std::string ScopeText(const Filter& filter) {
+  constexpr std::size_t kMost = 90;
+  std::string out;
+  if (!filter.where.empty()) {
+    std::string where = WithoutControls(filter.where);
+    if (where.size() > kMost) {
+      std::size_t end = kMost;
+      while (end > 0 && (static_cast<unsigned char>(where[end]) & 0xc0) == 0x80) --end;
+      where = absl::StrCat(where.substr(0, end), "...");
+    }
+    absl::StrAppend(&out, "only where ", where, "; ");
+  }
+  if (filter.seeds.on()) absl::StrAppend(&out, "means over ", SeedsText(filter.seeds), "; ");
+  return out;
+}
+
+std::string LogText(bool x, bool y) {
+  if (x && y) return "; log axes";
+  return x ? "; log x axis" : y ? "; log y axis" : "";
+}
+
 std::string FontOption(int size) { return absl::StrCat("font ',", size, "'"); }
 
 double TextPixels(const std::string& text, double size) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/sweep/show/select.h"
 #include "tools/sweep/store/schema.h"
 
 namespace optimus::sweep {
@@ -46,6 +47,14 @@ std::string AxisCommands(const std::string& name, const PlotAxis& axis);
 // and one with large marks sets `mark`.
 std::string CommonCommands(const std::string& kind, const std::string& sweep_name,
                            const std::string& title, const std::string& about);
+
+// What a plot is of, for the line under its title: "only where tp = 8; means over 4 seeds; ".
+// Empty: of all single points.
+std::string ScopeText(const Filter& filter);
+// "4 seeds", "2 to 4 seeds"
+std::string SeedsText(const SeedMeans& seeds);
+// "; log x axis", "; log axes"
+std::string LogText(bool x, bool y);
 
 // "font ',15'" for letters of `size` pixels.
 std::string FontOption(int size);

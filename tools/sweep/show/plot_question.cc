@@ -29,12 +29,24 @@ absl::StatusOr<Aim> AimOr(const About& about, const std::string& flag, const std
   return ParseAim(about, flag, text.empty() ? otherwise : text, true);
 }
 
+// What comes out of a point is no scale to go along: the best of each of its values says nothing.
+// A number of GPUs is of the plan, though a metric tells it.
+absl::Status CheckScale(const Column& x) {
+  const bool given = x.kind == ColumnKind::kAxis || x.kind == ColumnKind::kDerived;
+  if (given || x.name == "world_gpus") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--x: column \"", x.name,
+                   "\" is a result, and --plot=scaling goes along an axis or derived value; "
+                   "--plot=pareto draws two metrics against each other"));
+}
+
 absl::StatusOr<std::string> Scaling(const Database& database, const About& about,
                                     const Filter& filter, const PlotQuestion& question) {
   OPTIMUS_RETURN_IF_ERROR(Needed(question, "--x", question.x));
   OPTIMUS_RETURN_IF_ERROR(Useless(question, "--z", question.z));
   ScalingRequest request;
   OPTIMUS_ASSIGN_OR_RETURN(request.x, FindNumber(about, "--x", question.x));
+  OPTIMUS_RETURN_IF_ERROR(CheckScale(request.x));
   OPTIMUS_ASSIGN_OR_RETURN(request.y, AimOr(about, "--y", question.y, about.objective));
   if (!question.series.empty()) {
     OPTIMUS_ASSIGN_OR_RETURN(request.series, FindColumn(about, "--series", question.series));

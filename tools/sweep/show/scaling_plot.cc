@@ -1,6 +1,7 @@
 // y over x by series: how a strategy scales.
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -31,16 +32,22 @@ absl::StatusOr<SqlTable> BestByX(const Database& database, const Filter& filter,
   const std::string x = QuoteIdentifier(request.x.name);
   const std::string y = QuoteIdentifier(request.y.column.name);
   const std::string series = request.series ? QuoteIdentifier(request.series->name) : "''";
-  return database.Query(absl::StrCat("SELECT ", series, ", ", x, ", ",
-                                     request.y.high ? "MAX(" : "MIN(", y, ") FROM sweep WHERE ",
-                                     OkCondition(filter), " AND ", x, " IS NOT NULL AND ", y,
-                                     " IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2"));
+  return database.Query(
+      absl::StrCat("SELECT ", series, ", ", x, ", ", request.y.high ? "MAX(" : "MIN(", y, ") FROM ",
+                   Source(filter), " WHERE ", OkCondition(filter), " AND ", x, " IS NOT NULL AND ",
+                   y, " IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2"));
 }
 
-void SortByEnd(std::vector<ScalingLine>& lines) {
-  std::stable_sort(lines.begin(), lines.end(), [](const ScalingLine& a, const ScalingLine& b) {
-    return a.points.back().y > b.points.back().y;
+// As names stand in the sweep: the reader knows that order from its file.
+absl::Status SortBySweep(const Database& database, const Column& series,
+                         std::vector<ScalingLine>& lines) {
+  OPTIMUS_ASSIGN_OR_RETURN(const std::vector<SqlValue> order, InOrderOfPoints(database, series));
+  std::map<std::string, std::size_t> places;
+  for (const SqlValue& value : order) places.try_emplace(ToText(value), places.size());
+  std::stable_sort(lines.begin(), lines.end(), [&](const ScalingLine& a, const ScalingLine& b) {
+    return places[a.name] < places[b.name];
   });
+  return absl::OkStatus();
 }
 
 std::vector<double> Xs(const ScalingPlot& plot) {
@@ -140,14 +147,16 @@ absl::StatusOr<ScalingPlot> MakeScalingPlot(const Database& database, const Abou
     return absl::InvalidArgumentError(absl::StrCat("--plot: no point has both ", request.x.name,
                                                    " and ", request.y.column.name, kNothingHint));
   }
-  ScalingPlot plot{about.sweep_name, request, {}};
+  ScalingPlot plot{about.sweep_name, request, {}, filter};
   for (const std::vector<SqlValue>& row : table.rows) {
     const std::string name = ToText(row[0]);
     if (plot.lines.empty() || plot.lines.back().name != name) plot.lines.push_back({name, {}});
     plot.lines.back().points.push_back(
         {ToNumber(row[1]).value_or(0), ToNumber(row[2]).value_or(0)});
   }
-  if (request.series && request.series->type == "TEXT") SortByEnd(plot.lines);
+  if (request.series && request.series->type == "TEXT") {
+    OPTIMUS_RETURN_IF_ERROR(SortBySweep(database, *request.series, plot.lines));
+  }
   return plot;
 }
 
@@ -163,9 +172,10 @@ std::string ScalingScript(const ScalingPlot& plot) {
   PutTicksAtValues(xs, (1 - legend - kPlotLeft) * kPlotWidth, x_axis);
   PlotAxis y_axis = MakePlotAxis(ys, x_axis.log && ideal ? 2 : 8, 0.05);
   if (!y_axis.log && y_axis.low > 0 && y_axis.low < 0.5 * y_axis.high) y_axis.low = 0;
-  std::string about = absl::StrCat("each point is the best over all other axes (",
-                                   plot.request.y.high ? "high" : "low", " is good)");
-  if (x_axis.log) absl::StrAppend(&about, y_axis.log ? "; log axes" : "; log x axis");
+  std::string about =
+      absl::StrCat(ScopeText(plot.filter), "each point is the best over all other axes (",
+                   plot.request.y.high ? "high" : "low", " is good)");
+  absl::StrAppend(&about, LogText(x_axis.log, y_axis.log));
   if (ideal) {
     absl::StrAppend(&about, "; dashed: half the time on twice the GPUs, from the best of ",
                     DataNumber(xs.front()), " on");

@@ -1,7 +1,9 @@
 #include "tools/sweep/show/select.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -19,6 +21,13 @@ const std::vector<Column>& PlainColumns() {
   return *columns;
 }
 
+// A column that means over seeds have no longer is not just misspelt.
+std::string SeedHint(const About& about, absl::string_view what) {
+  const Column* seeds = about.Find(kSeedsColumn);
+  const bool means = seeds != nullptr && seeds->title == kSeedsTitle;
+  return means && what == "seed" ? "answers are means over the seeds (--per-seed: each one); " : "";
+}
+
 // "columns: tp, pp, iteration_time_s, ..., point, status, error, hash"
 std::string KnownColumns(const About& about) {
   std::vector<std::string> names = Names(about.columns);
@@ -34,8 +43,8 @@ absl::StatusOr<Column> FindColumn(const About& about, const std::string& flag,
   for (const Column& column : PlainColumns()) {
     if (column.name == name) return column;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": no column \"", name, "\"; ", KnownColumns(about)));
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": no column \"", name, "\"; ",
+                                                 SeedHint(about, name), KnownColumns(about)));
 }
 
 absl::StatusOr<Column> FindNumber(const About& about, const std::string& flag,
@@ -85,6 +94,9 @@ std::string WhereCondition(const Filter& filter) {
   return filter.where.empty() ? "1" : absl::StrCat("(", filter.where, "\n)");
 }
 
+// A temporary view hides that of the file; other tables are found there as well.
+std::string Source(const Filter& filter) { return filter.seeds.on() ? "sweep" : "main.sweep"; }
+
 std::string OkCondition(const Filter& filter) {
   return absl::StrCat("status = '", kStatusOk, "'",
                       filter.not_fitting ? "" : " AND (fits IS NULL OR fits <> 0)", " AND ",
@@ -94,16 +106,21 @@ std::string OkCondition(const Filter& filter) {
 absl::Status CheckWhere(const Database& database, const About& about, const Filter& filter) {
   // The expression must stand in one pair of parentheses, in two places.
   const std::string condition = WhereCondition(filter);
-  absl::Status status =
-      database.Prepare(absl::StrCat("SELECT ", condition, " FROM sweep WHERE ", condition))
-          .status();
+  absl::Status status = database
+                            .Prepare(absl::StrCat("SELECT ", condition, " FROM ", Source(filter),
+                                                  " WHERE ", condition))
+                            .status();
   // Some errors are found by the values only.
   if (status.ok()) {
-    status = database.Query(absl::StrCat("SELECT COUNT(*) FROM sweep WHERE ", condition)).status();
+    status =
+        database.Query(absl::StrCat("SELECT COUNT(*) FROM ", Source(filter), " WHERE ", condition))
+            .status();
   }
   if (!absl::IsInvalidArgument(status)) return status;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--where: ", std::string(status.message()), "; ", KnownColumns(about)));
+  const absl::string_view message = status.message();
+  const bool seed = absl::EndsWithIgnoreCase(message, "no such column: seed");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--where: ", message, "; ", SeedHint(about, seed ? "seed" : ""), KnownColumns(about)));
 }
 
 std::string SqlNames(const std::vector<Column>& columns) {
@@ -119,8 +136,8 @@ std::string SqlOrder(const Aim& aim) {
 
 absl::StatusOr<SqlTable> BestRows(const Database& database, const std::vector<Column>& columns,
                                   const Filter& filter, const Aim& aim, int top) {
-  return database.Query(absl::StrCat("SELECT ", SqlNames(columns), " FROM sweep WHERE ",
-                                     OkCondition(filter), " ORDER BY ", SqlOrder(aim),
+  return database.Query(absl::StrCat("SELECT ", SqlNames(columns), " FROM ", Source(filter),
+                                     " WHERE ", OkCondition(filter), " ORDER BY ", SqlOrder(aim),
                                      top > 0 ? absl::StrCat(" LIMIT ", top) : ""));
 }
 
@@ -135,7 +152,7 @@ absl::StatusOr<SqlTable> BestOfGroups(const Database& database, const std::vecto
   const std::string inner =
       absl::StrCat("SELECT *, COUNT(*) OVER (PARTITION BY ", group, ") AS \"points of group\", ",
                    "ROW_NUMBER() OVER (PARTITION BY ", group, " ORDER BY ", SqlOrder(aim),
-                   ") AS \"place in group\" FROM sweep WHERE ", OkCondition(filter));
+                   ") AS \"place in group\" FROM ", Source(filter), " WHERE ", OkCondition(filter));
   return database.Query(absl::StrCat("SELECT ", group, ", \"points of group\" AS points",
                                      others.empty() ? "" : ", ", SqlNames(others), " FROM (", inner,
                                      ") WHERE \"place in group\" = 1 ORDER BY ", group));
@@ -143,8 +160,26 @@ absl::StatusOr<SqlTable> BestOfGroups(const Database& database, const std::vecto
 
 absl::StatusOr<SqlTable> AllRows(const Database& database, const std::vector<Column>& columns,
                                  const Filter& filter) {
-  return database.Query(absl::StrCat("SELECT ", SqlNames(columns), " FROM sweep WHERE ",
-                                     WhereCondition(filter), " ORDER BY point"));
+  return database.Query(absl::StrCat("SELECT ", SqlNames(columns), " FROM ", Source(filter),
+                                     " WHERE ", WhereCondition(filter), " ORDER BY point"));
+}
+
+absl::StatusOr<std::vector<SqlValue>> InOrderOfPoints(const Database& database,
+                                                      const Column& column) {
+  const std::string name = QuoteIdentifier(column.name);
+  OPTIMUS_ASSIGN_OR_RETURN(
+      SqlTable table,
+      database.Query(absl::StrCat("SELECT ", name, " FROM sweep WHERE ", name,
+                                  " IS NOT NULL GROUP BY ", name, " ORDER BY MIN(point)")));
+  std::vector<SqlValue> values;
+  values.reserve(table.rows.size());
+  for (std::vector<SqlValue>& row : table.rows) values.push_back(std::move(row[0]));
+  return values;
+}
+
+std::int64_t Integer(const SqlValue& value) {
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  return integer == nullptr ? 0 : *integer;
 }
 
 std::optional<double> ToNumber(const SqlValue& value) {

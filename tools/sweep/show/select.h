@@ -32,13 +32,27 @@ struct Aim {
 absl::StatusOr<Aim> ParseAim(const About& about, const std::string& flag, const std::string& text,
                              bool strict);
 
+// Rows of the view `sweep` that are means over the seeds of a sweep (seeds.h). Else they are single
+// points.
+struct SeedMeans {
+  std::int64_t fewest = 0, most = 0;  // seeds of a row
+  bool on() const { return most > 0; }
+};
+inline constexpr char kSeedsColumn[] = "seeds";
+inline constexpr char kSeedsTitle[] = "seeds that ran";
+// Columns of such rows that no axis can hide.
+inline constexpr char kSeedsAsked[] = "seeds asked";
+inline constexpr char kSeedsRan[] = "seeds ran";
+
 // Points that answers are made of: those that ended well, as far as the flags allow.
 struct Filter {
   std::string where;         // SQL over the columns of `sweep`; empty: all
   bool not_fitting = false;  // also plans that do not fit into a GPU's memory
+  SeedMeans seeds = {};      // what rows are
 };
 // INVALID_ARGUMENT "--where: SQLITE'S MESSAGE; columns: ..." where it is no expression.
 absl::Status CheckWhere(const Database& database, const About& about, const Filter& filter);
+std::string Source(const Filter& filter);          // the view, of means or of single points
 std::string OkCondition(const Filter& filter);     // SQL, never empty
 std::string WhereCondition(const Filter& filter);  // of filter.where alone; "1" where it is empty
 
@@ -59,6 +73,12 @@ absl::StatusOr<SqlTable> BestOfGroups(const Database& database, const std::vecto
 absl::StatusOr<SqlTable> AllRows(const Database& database, const std::vector<Column>& columns,
                                  const Filter& filter);
 
+// Values of `column` in the order of the points that have them first. NULL is left out.
+absl::StatusOr<std::vector<SqlValue>> InOrderOfPoints(const Database& database,
+                                                      const Column& column);
+
+// 0 where it is none.
+std::int64_t Integer(const SqlValue& value);
 // Absent for NULL and text.
 std::optional<double> ToNumber(const SqlValue& value);
 

@@ -169,9 +169,9 @@ absl::StatusOr<Sensitivity> FindSensitivity(const Database& database, const Abou
   const std::vector<Column> axes = ColumnsOfKind(about, {ColumnKind::kAxis});
   std::vector<Column> asked = axes;
   asked.push_back(objective.column);
-  OPTIMUS_ASSIGN_OR_RETURN(
-      SqlTable table, database.Query(absl::StrCat("SELECT ", SqlNames(asked), " FROM sweep WHERE ",
-                                                  OkCondition(filter), " ORDER BY point")));
+  OPTIMUS_ASSIGN_OR_RETURN(SqlTable table, database.Query(absl::StrCat(
+                                               "SELECT ", SqlNames(asked), " FROM ", Source(filter),
+                                               " WHERE ", OkCondition(filter), " ORDER BY point")));
   Sensitivity sensitivity;
   sensitivity.objective = objective;
   std::vector<Observation> observations;

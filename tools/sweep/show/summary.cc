@@ -11,11 +11,6 @@
 namespace optimus::sweep {
 namespace {
 
-std::int64_t Integer(const SqlValue& value) {
-  const auto* integer = std::get_if<std::int64_t>(&value);
-  return integer == nullptr ? 0 : *integer;
-}
-
 absl::StatusOr<std::vector<std::string>> Distinct(const Database& database,
                                                   const std::string& column) {
   OPTIMUS_ASSIGN_OR_RETURN(
@@ -31,8 +26,8 @@ absl::StatusOr<std::vector<std::string>> Distinct(const Database& database,
 absl::Status CountStatuses(const Database& database, Summary& summary) {
   OPTIMUS_ASSIGN_OR_RETURN(
       const SqlTable table,
-      database.Query("SELECT status, COUNT(*), SUM(fits = 0) FROM sweep WHERE status IS NOT NULL "
-                     "GROUP BY status"));
+      database.Query("SELECT status, COUNT(*), SUM(fits = 0) FROM main.sweep WHERE status IS NOT "
+                     "NULL GROUP BY status"));
   const std::map<std::string, std::int64_t*> counts = {{kStatusOk, &summary.ok},
                                                        {kStatusImpossible, &summary.impossible},
                                                        {kStatusFailed, &summary.failed},
@@ -44,6 +39,18 @@ absl::Status CountStatuses(const Database& database, Summary& summary) {
     if (found != counts.end()) *found->second = Integer(row[1]);
     if (ToText(row[0]) == kStatusOk) summary.does_not_fit = Integer(row[2]);
   }
+  return absl::OkStatus();
+}
+
+// Points that means had to do without.
+absl::Status CountMissing(const Database& database, const Filter& filter, Summary& summary) {
+  OPTIMUS_ASSIGN_OR_RETURN(
+      const SqlTable table,
+      database.Query(absl::StrCat("SELECT SUM(", QuoteIdentifier(kSeedsAsked), "), SUM(",
+                                  QuoteIdentifier(kSeedsRan), ") FROM ", Source(filter), " WHERE ",
+                                  OkCondition(filter))));
+  summary.seeds_asked = Integer(table.rows[0][0]);
+  summary.seeds_missing = summary.seeds_asked - Integer(table.rows[0][1]);
   return absl::OkStatus();
 }
 
@@ -72,13 +79,14 @@ absl::StatusOr<Summary> Summarize(const Database& database, const About& about,
   OPTIMUS_RETURN_IF_ERROR(CountStatuses(database, summary));
   OPTIMUS_ASSIGN_OR_RETURN(summary.versions, Distinct(database, "version"));
   OPTIMUS_ASSIGN_OR_RETURN(summary.profile_hashes, Distinct(database, "profile_hash"));
-  const Filter everything{filter.where, true};
+  const Filter everything{filter.where, true, filter.seeds};
   OPTIMUS_ASSIGN_OR_RETURN(
       const SqlTable counted,
-      database.Query(absl::StrCat("SELECT COUNT(*), SUM(fits = 0) FROM sweep WHERE ",
+      database.Query(absl::StrCat("SELECT COUNT(*), SUM(fits = 0) FROM ", Source(filter), " WHERE ",
                                   OkCondition(everything))));
   summary.selected = Integer(counted.rows[0][0]);
   summary.left_out = filter.not_fitting ? 0 : Integer(counted.rows[0][1]);
+  if (filter.seeds.on()) OPTIMUS_RETURN_IF_ERROR(CountMissing(database, filter, summary));
   return summary;
 }
 
@@ -88,8 +96,8 @@ absl::StatusOr<std::vector<ErrorGroup>> GroupErrors(const Database& database, co
   OPTIMUS_ASSIGN_OR_RETURN(
       SqlTable table,
       database.Query(absl::StrCat("SELECT point, status, error", axes.empty() ? "" : ", ",
-                                  SqlNames(axes), " FROM sweep WHERE status <> '", kStatusOk,
-                                  "' AND ", WhereCondition(filter), " ORDER BY point")));
+                                  SqlNames(axes), " FROM ", Source(filter), " WHERE status <> '",
+                                  kStatusOk, "' AND ", WhereCondition(filter), " ORDER BY point")));
   std::vector<ErrorGroup> groups;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   for (std::vector<SqlValue>& row : table.rows) {

@@ -17,9 +17,12 @@ struct Summary {
   std::int64_t done = 0;          // points with a result, whatever it is
   std::int64_t ok = 0, impossible = 0, failed = 0, out_of_memory = 0, timeout = 0;
   std::int64_t does_not_fit = 0;  // of ok: plans that are larger than a GPU's memory
-  // Of the points that answer: all of `ok` that --where selects, and those of them that are left
-  // out since they do not fit.
+  // Of the points (or means over seeds) that answer: all of `ok` that --where selects, and those of
+  // them that are left out since they do not fit.
   std::int64_t selected = 0, left_out = 0;
+  // Points of the means that answer, and those of them that did not run: the means are without
+  // them.
+  std::int64_t seeds_asked = 0, seeds_missing = 0;
   // More than one of either: the results do not compare.
   std::vector<std::string> versions, profile_hashes;
 };

@@ -28,7 +28,8 @@ std::string NumberText(double value) {
 }
 
 absl::StatusOr<std::vector<double>> RangeValues(const Range& range, const FieldPath& field) {
-  const bool finite = std::isfinite(range.from()) && std::isfinite(range.to());
+  const bool finite =
+      std::isfinite(range.from()) && std::isfinite(range.to()) && std::isfinite(range.step());
   if (!finite || !(range.step() > 0) || range.from() > range.to()) {
     return Error(field, "a range needs from <= to and step > 0");
   }
@@ -51,10 +52,10 @@ absl::StatusOr<std::vector<double>> LogRangeValues(const LogRange& range, const 
   if (by_factor == (range.points() != 0)) {
     return Error(field, "a log_range needs either a factor or how many points");
   }
-  if (by_factor ? !(range.factor() > 1) : range.points() < 2) {
+  if (by_factor ? !(range.factor() > 1 && std::isfinite(range.factor())) : range.points() < 2) {
     return Error(field, "a log_range needs a factor above 1, or at least 2 points");
   }
-  const double ratio = std::log(range.to() / range.from());
+  const double ratio = std::log(range.to()) - std::log(range.from());  // the quotient may overflow
   const double step = by_factor ? std::log(range.factor()) : ratio / (range.points() - 1);
   const double count =
       by_factor ? std::floor(ratio / step * (1 + kSlack)) + 1 : static_cast<double>(range.points());

@@ -15,10 +15,17 @@ absl::StatusOr<Expression> Expression::Parse(const Database& database, const std
   for (std::size_t i = 0; i < names.size(); ++i) {
     columns.push_back(absl::StrCat("?", i + 1, " AS ", QuoteIdentifier(names[i])));
   }
-  // A line of its own: a comment at its end must not swallow the bracket.
-  absl::StatusOr<Statement> statement = database.Prepare(
-      absl::StrCat("SELECT (", text, "\n) FROM (SELECT ", absl::StrJoin(columns, ", "), ")"));
-  if (statement.ok() && statement->columns() == 1) return Expression(text, *std::move(statement));
+  const std::string from = absl::StrCat(" FROM (SELECT ", absl::StrJoin(columns, ", "), ")");
+  database.ForgetSteps();
+  // A line of its own: a comment at its end must not swallow what follows. First without brackets:
+  // "1) OR (1" is an expression only inside of them.
+  absl::StatusOr<Statement> statement = database.Prepare(absl::StrCat("SELECT ", text, "\n", from));
+  if (statement.ok() && statement->columns() == 1) {
+    statement = database.Prepare(absl::StrCat("SELECT (", text, "\n)", from));
+  }
+  if (statement.ok() && statement->columns() == 1) {
+    return Expression(database, text, *std::move(statement));
+  }
   std::string hint;
   for (const Column& metric : MetricColumns()) {
     if (absl::StrContains(text, metric.name)) {
@@ -33,9 +40,13 @@ absl::StatusOr<Expression> Expression::Parse(const Database& database, const std
 }
 
 absl::StatusOr<SqlValue> Expression::Value(absl::Span<const SqlValue> values) {
+  database_->ForgetSteps();
   OPTIMUS_RETURN_IF_ERROR(statement_.Bind(values));
   OPTIMUS_ASSIGN_OR_RETURN(const bool row, statement_.Step());
   if (!row) return SqlValue();
+  if (statement_.IsBlob(0)) {
+    return absl::InvalidArgumentError("gives a BLOB, not a number or a text");
+  }
   return statement_.Value(0);
 }
 

@@ -12,8 +12,8 @@ namespace optimus::sweep {
 
 class Expression {
  public:
-  // `database` must outlive it, and is only used to compute. INVALID_ARGUMENT with SQLite's message
-  // and the names there are.
+  // `database` has to be told OnlyCompute, and must outlive it. INVALID_ARGUMENT with SQLite's
+  // message and the names there are.
   static absl::StatusOr<Expression> Parse(const Database& database, const std::string& text,
                                           const std::vector<std::string>& names);
   // `values`: of the names, in their order.
@@ -21,8 +21,9 @@ class Expression {
   const std::string& text() const { return text_; }
 
  private:
-  Expression(std::string text, Statement statement)
-      : text_(std::move(text)), statement_(std::move(statement)) {}
+  Expression(const Database& database, std::string text, Statement statement)
+      : database_(&database), text_(std::move(text)), statement_(std::move(statement)) {}
+  const Database* database_;
   std::string text_;
   Statement statement_;
 };

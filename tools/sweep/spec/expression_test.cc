@@ -16,6 +16,7 @@ class ExpressionTest : public ::testing::Test {
     if (!expression.ok()) return expression.status();
     return expression->Value({std::int64_t{6}, std::int64_t{4}, std::string("a")});
   }
+  ExpressionTest() { database_.OnlyCompute(); }
   Database database_ = Database::InMemory().value();
 };
 
@@ -44,6 +45,12 @@ TEST_F(ExpressionTest, MistakesNameWhatThereIs) {
   EXPECT_FALSE(Value("dp, tp").ok());
   EXPECT_FALSE(Value("dp) FROM (SELECT 1 AS dp); DROP TABLE x; --").ok());
   EXPECT_FALSE(Value("").ok());
+  EXPECT_FALSE(Value("1) OR (1").ok());
+  EXPECT_FALSE(Value("random()").ok());
+  EXPECT_FALSE(Value("x'00'").ok());
+  EXPECT_FALSE(Value("(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
+                     "SELECT max(x) FROM c)")
+                   .ok());
 }
 
 }  // namespace

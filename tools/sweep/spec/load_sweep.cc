@@ -335,6 +335,7 @@ absl::Status LoadedSweep::Check() {
 absl::StatusOr<LoadedSweep> LoadedSweep::Load(const std::string& path) {
   LoadedSweep sweep;
   OPTIMUS_ASSIGN_OR_RETURN(Database calculator, Database::InMemory());
+  calculator.OnlyCompute();
   sweep.calculator_ = std::make_shared<const Database>(std::move(calculator));
   absl::Status status = sweep.ReadFiles(path);
   if (status.ok()) status = sweep.Check();

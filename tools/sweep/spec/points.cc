@@ -16,6 +16,8 @@
 namespace optimus::sweep {
 namespace {
 
+constexpr double kMostStragglers = 100'000;
+
 // What a derived value is in a column or field of `type`: a REAL without a fraction is a whole
 // number as well. Absent: it is none.
 std::optional<SqlValue> Converted(const SqlValue& value, const std::string& type) {
@@ -223,6 +225,11 @@ absl::Status LoadedSweep::Complete(Draft& draft) {
   OPTIMUS_RETURN_IF_ERROR(ChangeProfile(draft));
   step::Experiment& experiment = draft.point.experiment;
   if (draft.seed && experiment.hardware().gpus() > 0) {
+    const double slow_gpus = spec_.stragglers().share() * experiment.hardware().gpus();
+    if (slow_gpus > kMostStragglers) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stragglers: ", slow_gpus, " slow GPUs are more than ", kMostStragglers));
+    }
     for (step::Hardware::SlowGpu& slow :
          DrawStragglers(spec_.stragglers(), experiment.hardware().gpus(), *draft.seed)) {
       *experiment.mutable_hardware()->add_slow_gpus() = std::move(slow);

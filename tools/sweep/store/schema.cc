@@ -1,11 +1,12 @@
 #include "tools/sweep/store/schema.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 
 namespace optimus::sweep {
@@ -130,6 +131,19 @@ absl::Status ReadColumns(const Database& database, std::vector<Column>& columns)
   return absl::OkStatus();
 }
 
+// SQLite finds damage only where it happens to look: this looks at every page.
+absl::Status CheckUndamaged(const Database& database) {
+  constexpr std::uintmax_t kMostBytes = std::uintmax_t{256} << 20;  // larger ones take seconds
+  std::error_code ignored;
+  const std::uintmax_t size = std::filesystem::file_size(database.path(), ignored);
+  if (!ignored && size > kMostBytes) return absl::OkStatus();
+  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable table, database.Query("PRAGMA quick_check(1)"));
+  if (table.rows.size() == 1 && ToText(table.rows[0][0]) == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      database.path(), ": the file is damaged: ",
+      table.rows.empty() ? "" : absl::StrReplaceAll(ToText(table.rows[0][0]), {{"\n", " "}})));
+}
+
 }  // namespace
 
 std::string KindName(ColumnKind kind) { return kKindNames[static_cast<int>(kind)]; }
@@ -205,6 +219,7 @@ absl::Status UpdateAbout(const Database& database, const About& about) {
 
 absl::StatusOr<About> ReadAbout(const Database& database) {
   OPTIMUS_ASSIGN_OR_RETURN(auto values, AboutValues(database));
+  OPTIMUS_RETURN_IF_ERROR(CheckUndamaged(database));
   int schema_version = 0;
   if (!absl::SimpleAtoi(values["schema_version"], &schema_version) ||
       schema_version != kSchemaVersion) {

@@ -32,10 +32,15 @@ absl::StatusCode CodeOf(int code) {
     case SQLITE_PERM:
       return absl::StatusCode::kUnavailable;
     case SQLITE_CORRUPT:
+    case SQLITE_CONSTRAINT:  // tables that contradict themselves
+    case SQLITE_MISMATCH:
       return absl::StatusCode::kDataLoss;
     case SQLITE_NOTADB:
     case SQLITE_ERROR:
     case SQLITE_AUTH:
+    case SQLITE_TOOBIG:
+    case SQLITE_RANGE:
+    case SQLITE_INTERRUPT:
       return absl::StatusCode::kInvalidArgument;
     default:
       return absl::StatusCode::kInternal;
@@ -46,6 +51,40 @@ absl::StatusCode CodeOf(int code) {
 bool IsFailedWrite(int code) {
   return code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_TRUNCATE ||
          code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_FSYNC;
+}
+
+constexpr int kStepsOfACall = 1000;
+constexpr std::int64_t kMostSteps = 10'000'000;
+
+// What an expression may do: compute from its arguments.
+int AllowComputing(void* /*data*/, int action, const char* /*first*/, const char* function,
+                   const char* /*database*/, const char* /*trigger*/) {
+  static constexpr const char* kRefused[] = {"random",
+                                             "randomblob",
+                                             "date",
+                                             "time",
+                                             "datetime",
+                                             "julianday",
+                                             "unixepoch",
+                                             "strftime",
+                                             "current_date",
+                                             "current_time",
+                                             "current_timestamp",
+                                             "load_extension",
+                                             "changes",
+                                             "total_changes",
+                                             "last_insert_rowid",
+                                             "sqlite_version",
+                                             "sqlite_source_id",
+                                             "sqlite_compileoption_get",
+                                             "sqlite_compileoption_used",
+                                             "timediff"};
+  if (action == SQLITE_SELECT || action == SQLITE_READ) return SQLITE_OK;
+  if (action != SQLITE_FUNCTION) return SQLITE_DENY;
+  for (const char* refused : kRefused) {
+    if (sqlite3_stricmp(function, refused) == 0) return SQLITE_DENY;
+  }
+  return SQLITE_OK;
 }
 
 struct BindValue {
@@ -76,6 +115,10 @@ std::string ToText(const SqlValue& value) {
 absl::Status ToStatus(sqlite3* database, int code) {
   std::string message = database == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database);
   absl::StatusCode status = CodeOf(code);
+  if ((code & 0xff) == SQLITE_INTERRUPT) message = "takes too long";
+  if ((code & 0xff) == SQLITE_AUTH) {
+    absl::StrAppend(&message, "; an expression has to give the same every time, and at once");
+  }
   if (IsFailedWrite(code)) {
     status = absl::StatusCode::kResourceExhausted;
     absl::StrAppend(&message, " while writing; the disk or a limit of file sizes may be full");
@@ -133,17 +176,15 @@ SqlValue Statement::Value(int column) const {
   }
 }
 
-absl::StatusOr<Database> Database::Open(const std::string& path, Mode mode) {
-  std::error_code ignored;
-  if (mode != Mode::kCreate && path != ":memory:" && !std::filesystem::exists(path, ignored)) {
-    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
-  }
-  int flags = SQLITE_OPEN_READWRITE;
-  if (mode == Mode::kReadOnly) flags = SQLITE_OPEN_READONLY;
-  if (mode == Mode::kCreate) flags |= SQLITE_OPEN_CREATE;
+bool Statement::IsBlob(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_BLOB;
+}
+
+absl::StatusOr<Database> Database::OpenNamed(const std::string& path, const std::string& name,
+                                             int flags) {
   Database database(path);
   sqlite3* handle = nullptr;
-  int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+  int code = sqlite3_open_v2(name.c_str(), &handle, flags, nullptr);
   database.database_.reset(handle);
   if (code == SQLITE_OK) code = sqlite3_extended_result_codes(handle, 1);
   if (code == SQLITE_OK) code = sqlite3_busy_timeout(handle, kBusyTimeoutMs);
@@ -158,7 +199,56 @@ absl::StatusOr<Database> Database::Open(const std::string& path, Mode mode) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", std::string(status.message())));
 }
 
-absl::StatusOr<Database> Database::InMemory() { return Open(":memory:", Mode::kCreate); }
+absl::StatusOr<Database> Database::Open(const std::string& path, Mode mode) {
+  std::error_code ignored;
+  const auto kind = std::filesystem::status(path, ignored).type();
+  if (kind == std::filesystem::file_type::not_found && mode != Mode::kCreate) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+  }
+  if (kind != std::filesystem::file_type::not_found &&
+      kind != std::filesystem::file_type::regular) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, kind == std::filesystem::file_type::directory ? ": is a folder, not a database"
+                                                            : ": is no regular file"));
+  }
+  int flags = SQLITE_OPEN_READWRITE;
+  if (mode == Mode::kReadOnly) flags = SQLITE_OPEN_READONLY;
+  if (mode == Mode::kCreate) flags |= SQLITE_OPEN_CREATE;
+  // SQLite has names of its own, ":memory:" and "file:...": here all are names of files.
+  const bool special = path[0] == ':' || path.rfind("file:", 0) == 0;
+  return OpenNamed(path, special ? absl::StrCat("./", path) : path, flags);
+}
+
+absl::StatusOr<Database> Database::InMemory() {
+  return OpenNamed("(in memory)", ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+void Database::OnlyCompute() {
+  constexpr int kMostCharacters = 1'000'000;
+  sqlite3_limit(database_.get(), SQLITE_LIMIT_LENGTH, kMostCharacters);
+  sqlite3_set_authorizer(database_.get(), AllowComputing, nullptr);
+  budget_ = std::make_unique<Budget>();
+  ForgetSteps();
+  sqlite3_progress_handler(
+      database_.get(), kStepsOfACall,
+      [](void* budget) { return --static_cast<Budget*>(budget)->calls_left < 0 ? 1 : 0; },
+      budget_.get());
+}
+
+void Database::ForgetSteps() const { budget_->calls_left = kMostSteps / kStepsOfACall; }
+
+void Database::LimitTime(double seconds) {
+  budget_ = std::make_unique<Budget>();
+  budget_->deadline = std::chrono::steady_clock::now() +
+                      std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
+  sqlite3_progress_handler(
+      database_.get(), kStepsOfACall,
+      [](void* budget) {
+        const auto now = std::chrono::steady_clock::now();
+        return now > static_cast<Budget*>(budget)->deadline ? 1 : 0;
+      },
+      budget_.get());
+}
 
 absl::StatusOr<Statement> Database::Prepare(const std::string& sql) const {
   sqlite3_stmt* statement = nullptr;

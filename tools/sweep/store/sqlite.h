@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -40,7 +41,8 @@ class Statement {
 
   int columns() const;
   std::string ColumnName(int column) const;
-  SqlValue Value(int column) const;  // of the row that Step found
+  SqlValue Value(int column) const;  // of the row that Step found; a BLOB as text
+  bool IsBlob(int column) const;
 
  private:
   friend class Database;
@@ -68,6 +70,14 @@ class Database {
   static absl::StatusOr<Database> Open(const std::string& path, Mode mode);
   static absl::StatusOr<Database> InMemory();
 
+  // From now on statements may only compute, the same every time and not for long: no functions of
+  // chance, time or this connection, no recursion, no writing, at most a million characters and
+  // ten million steps between two calls of ForgetSteps. Others are INVALID_ARGUMENT.
+  void OnlyCompute();
+  void ForgetSteps() const;
+  // Statements that go on for longer than this are INVALID_ARGUMENT.
+  void LimitTime(double seconds);
+
   Database(Database&& other) noexcept = default;
   Database& operator=(Database&& other) noexcept = default;
 
@@ -85,9 +95,17 @@ class Database {
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   };
+  // How far the statement that runs may still go. On the heap: SQLite keeps a pointer to it.
+  struct Budget {
+    std::int64_t calls_left = 0;
+    std::chrono::steady_clock::time_point deadline;
+  };
   explicit Database(std::string path) : path_(std::move(path)) {}
+  static absl::StatusOr<Database> OpenNamed(const std::string& path, const std::string& name,
+                                            int flags);
 
   std::string path_;
+  std::unique_ptr<Budget> budget_;
   std::unique_ptr<sqlite3, Close> database_;
 };
 

@@ -27,7 +27,9 @@ inline Column TestingAxis(const std::string& name, const std::string& type,
 inline absl::StatusOr<Database> MakeTestingSweep(const std::string& path,
                                                  const std::vector<Column>& axes,
                                                  const std::vector<TestingPoint>& points) {
-  OPTIMUS_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kCreate));
+  OPTIMUS_ASSIGN_OR_RETURN(Database database, path == ":memory:"
+                                                  ? Database::InMemory()
+                                                  : Database::Open(path, Database::Mode::kCreate));
   About about;
   about.version = OPTIMUS_VERSION;
   about.sweep_name = "a_test";

@@ -162,6 +162,7 @@ TEST_F(EngineTest, StoppedAnywhereItGoesOn) {
     EXPECT_GE(done, 3);
   }
   options_.stop = nullptr;
+  options_.progress = nullptr;
   EXPECT_EQ(Run()->ok, 12);
 }
 

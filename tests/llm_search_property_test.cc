@@ -117,9 +117,12 @@ Picoseconds Simulated(const step::Experiment& experiment, const ir::Schedule& sc
 }
 
 std::vector<Candidate> Candidates(const step::Experiment& base, int layers) {
+  const step::Experiment whole =
+      llm_search::Apply(base, {step::Plan::PIPELINE, 1, 1, 1, 1, 1, step::Plan::RECOMPUTE_NONE});
+  const int all_layers = Take(step::BuildStack(whole)).layers();
   return llm_search::Enumerate({base.hardware().gpus(), Costs().gpus_per_node(), layers,
-                                base.batch().global_batch(), base.batch().micro_batch(),
-                                base.encoders_size() > 0});
+                                all_layers - layers, base.batch().global_batch(),
+                                base.batch().micro_batch(), base.encoders_size() > 0});
 }
 
 RC_GTEST_PROP(LlmSearchProperty, TheBoundNeverExceedsTheStep, ()) {

@@ -143,8 +143,34 @@ TEST_F(CliLlmSearchTest, ExperimentsThatCannotBeSearchedAreRefused) {
   ExpectOneLineError(
       Small("sequences_per_slice: 1", "sequences_per_slice: 1 micro_batches_without_input: 1"),
       {"small.textproto: encoders[0].micro_batches_without_input"});
-  ExpectOneLineError(Small("pipeline_parallel: 4", "pipeline_parallel: 3"),
-                     {"small.textproto: hardware.gpus"});
+  ExpectOneLineError(Small("gpus: 8", "gpus: 0"), {"small.textproto: hardware.gpus"});
+}
+
+TEST_F(CliLlmSearchTest, AnOwnPlanThatIsImpossibleIsARowThatSaysWhy) {
+  const Json json =
+      RunJson(Small("pipeline_parallel: 4", "pipeline_parallel: 3") + "--json --search-time=20");
+  EXPECT_THAT(json["own_plan"]["impossible"].get<std::string>(), HasSubstr("hardware.gpus"));
+  EXPECT_EQ(json["own_plan"]["pipeline_parallel"], 3);
+  EXPECT_FALSE(json["own_is_combination"]);
+  EXPECT_GT(json["plans"].size(), 0U);
+}
+
+TEST_F(CliLlmSearchTest, AMemoryLimitIsObeyedByLlmAndEncoders) {
+  const Json free = RunJson(Small() + "--json");
+  EXPECT_EQ(free["memory_limit_gib"], free["memory_capacity_gib"]);
+  const double limit = 0.75 * free["plans"][0]["memory_gib"].get<double>();
+  const Json json = RunJson(Small() + "--json --experiment=$W/best.textproto --memory-limit=" +
+                            absl::StrCat(limit) + "GiB");
+  EXPECT_NEAR(json["memory_limit_gib"].get<double>(), limit, 1e-3);
+  ASSERT_GT(json["plans"].size(), 0U);
+  for (const Json& plan : json["plans"]) EXPECT_LE(plan["memory_gib"], json["memory_limit_gib"]);
+  EXPECT_GE(json["plans"][0]["iteration_time_s"], free["plans"][0]["iteration_time_s"]);
+  const Json again = RunJson("simulate --json $W/best.textproto");
+  EXPECT_THAT(again["assumptions"].dump(), HasSubstr("--memory-limit"));
+  ExpectOneLineError(Small() + "--memory-limit=60", {"--memory-limit", "GiB"});
+  ExpectOneLineError(Small() + "--memory-limit=1kB", {"--memory-limit", "2 MiB"});
+  ExpectOneLineError("plan $W/small.textproto --memory-limit=60GiB",
+                     {"--memory-limit", "--search-llm"});
 }
 
 }  // namespace

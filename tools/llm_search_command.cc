@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/parse_units.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
@@ -38,8 +40,10 @@ absl::Status Refuse(const std::string& flag, const std::string& why) {
 absl::Status CheckWithout(const PlanFlags& flags) {
   const PlanFlags fresh;
   const bool set[] = {flags.jobs != fresh.jobs, flags.top != fresh.top,
-                      flags.search_time_s != fresh.search_time_s, !flags.experiment.empty()};
-  const char* const names[] = {"--jobs", "--top", "--search-time", "--experiment"};
+                      flags.search_time_s != fresh.search_time_s, !flags.experiment.empty(),
+                      !flags.memory_limit.empty()};
+  const char* const names[] = {"--jobs", "--top", "--search-time", "--experiment",
+                               "--memory-limit"};
   for (std::size_t i = 0; i < std::size(set); ++i) {
     if (set[i]) return Refuse(names[i], "is of the search for the LLM's plan; add --search-llm");
   }
@@ -60,6 +64,17 @@ absl::Status CheckOutputs(const PlanFlags& flags) {
                                ".schedule.textproto"));
   }
   return CheckWritableFile("--experiment", flags.experiment);
+}
+
+absl::Status ReadMemoryLimit(const PlanFlags& flags, std::optional<Bytes>& limit) {
+  if (flags.memory_limit.empty()) return absl::OkStatus();
+  const absl::StatusOr<Bytes> bytes = ParseBytes(flags.memory_limit);
+  if (!bytes.ok()) return Refuse("--memory-limit", std::string(bytes.status().message()));
+  // What a profile may have at least: gpu.memory_capacity_gib is 0.001 or more.
+  constexpr Bytes kLeast(std::int64_t{2} << 20);
+  if (*bytes < kLeast) return Refuse("--memory-limit", "must be 2 MiB or more, for example 60GiB");
+  limit = *bytes;
+  return absl::OkStatus();
 }
 
 LlmSearchOptions OptionsOf(const PlanFlags& flags, Progress& progress) {
@@ -154,10 +169,12 @@ std::string WrittenFiles(const PlanFlags& flags) {
 }  // namespace
 
 void AddLlmSearchFlags(CLI::App& command, PlanFlags& flags) {
-  command.add_flag("--search-llm", flags.search_llm,
-                   "Search the LLM's own plan too: strategy (OPTIMUS, PIPELINE), DP, PP, TP, model "
-                   "chunks, micro-batch and recomputation, for the same GPUs, global batch and "
-                   "memory; the rest of the experiment is kept");
+  command.add_flag(
+      "--search-llm", flags.search_llm,
+      "Search the LLM's own plan too: strategy (OPTIMUS, PIPELINE), DP, PP, TP, model "
+      "chunks, micro-batch and recomputation, for the same GPUs, global batch and "
+      "memory; the rest of the experiment is kept, but for the layout of PIPELINE with "
+      "encoders, which is BALANCED. Takes an experiment of strategy PIPELINE too");
   command
       .add_option("--jobs", flags.jobs,
                   "With --search-llm: processes that simulate at the same time; the result is the "
@@ -177,6 +194,13 @@ void AddLlmSearchFlags(CLI::App& command, PlanFlags& flags) {
       ->check(CLI::Range(0.0, kLongestSearch).description(""))
       ->type_name("SECONDS")
       ->capture_default_str();
+  command
+      .add_option(
+          "--memory-limit", flags.memory_limit,
+          "With --search-llm: memory of a GPU that a plan may need, if the profile's GPU has "
+          "more: 60GiB, 64GB")
+      ->check(NotEmpty)
+      ->type_name("BYTES");
   command
       .add_option("--experiment", flags.experiment,
                   "With --search-llm: write the experiment of the best plan; optimus plan and "
@@ -201,6 +225,8 @@ absl::Status CheckLlmSearchFlags(const PlanFlags& flags) {
     return absl::InvalidArgumentError(absl::StrCat(
         flags.file, ": is named as a schedule, which is planned already; give the ", "experiment"));
   }
+  std::optional<Bytes> limit;
+  OPTIMUS_RETURN_IF_ERROR(ReadMemoryLimit(flags, limit));
   return CheckOutputs(flags);
 }
 
@@ -209,6 +235,7 @@ absl::StatusOr<int> RunLlmSearch(const PlanFlags& flags) {
   Progress progress;
   LlmSearchOptions options = OptionsOf(flags, progress);
   OPTIMUS_ASSIGN_OR_RETURN(options.scheduler, ParseScheduler(flags.scheduler));
+  OPTIMUS_RETURN_IF_ERROR(ReadMemoryLimit(flags, options.memory_limit));
   OPTIMUS_ASSIGN_OR_RETURN(
       const LlmSearchResult result,
       CatchOutOfMemory(flags.file, "searching", [&] { return SearchLlm(options); }));

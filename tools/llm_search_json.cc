@@ -27,6 +27,11 @@ Json PlanJson(const LlmSearchReport& report, const SearchedPlan& plan) {
   json["micro_batch"] = plan.candidate.micro_batch;
   json["recompute"] = llm_search::RecomputeName(plan.candidate.recompute);
   json["schedule"] = plan.schedule;
+  json["layout"] = plan.layout;
+  if (!plan.impossible.empty()) {
+    json["impossible"] = plan.impossible;
+    return json;
+  }
   if (!plan.encoders.empty()) json["encoder_plan"] = plan.encoders;
   if (!plan.warm_up.empty()) json["warm_up"] = plan.warm_up;
   json["iteration_time_s"] = ToSeconds(plan.step);
@@ -47,6 +52,26 @@ Json PlansJson(const LlmSearchReport& report, int top) {
   return plans;
 }
 
+Json SearchedJson(const LlmSearchReport& report) {
+  Json all = Json::array();
+  for (const llm_search::SearchedValues& values : report.values) {
+    Json recompute = Json::array();
+    for (const step::Plan::Recompute kind : values.recompute) {
+      recompute.push_back(llm_search::RecomputeName(kind));
+    }
+    all.push_back({{"strategy", step::Plan::Strategy_Name(values.strategy)},
+                   {"combinations", values.combinations},
+                   {"tensor_parallel", values.tensor_parallel},
+                   {"pipeline_parallel", values.pipeline_parallel},
+                   {"data_parallel", values.data_parallel},
+                   {"model_chunks", values.model_chunks},
+                   {"micro_batch", values.micro_batch},
+                   {"recompute", recompute},
+                   {"layout", step::Plan::Layout_Name(values.layout)}});
+  }
+  return all;
+}
+
 Json ImpossibleJson(const LlmSearchReport& report) {
   Json groups = Json::array();
   for (const ImpossibleGroup& group : report.impossible) {
@@ -58,6 +83,7 @@ Json ImpossibleJson(const LlmSearchReport& report) {
 
 void AddCounts(const LlmSearchReport& report, Json& json) {
   json["combinations"] = report.combinations;
+  json["searched"] = SearchedJson(report);
   json["impossible"] = ImpossibleJson(report);
   json["impossible_in_planning"] = report.impossible_in_planning;
   json["too_large"] = report.too_large;
@@ -84,12 +110,17 @@ constexpr JsonField kFields[] = {
     {"gpus", "GPUs of every plan"},
     {"global_batch", "samples of a step"},
     {"scheduler", "paper or list, of the plans of strategy OPTIMUS; only with encoders"},
-    {"memory_capacity_gib", "memory of one GPU: the limit"},
+    {"memory_capacity_gib", "memory of one GPU, by the profile"},
+    {"memory_limit_gib", "what the search goes by: the same, or --memory-limit where that is less"},
     {"search_time_limit_s", "--search-time"},
     {"combinations", "of strategy, DP, PP, TP, V, micro-batch and recomputation"},
+    {"searched",
+     "by strategy, the values that the combinations are made of: strategy, combinations, "
+     "tensor_parallel, pipeline_parallel, data_parallel, model_chunks, micro_batch, recompute, "
+     "layout; V depends on PP, the micro-batch on DP"},
     {"impossible",
      "combinations that no experiment can have, by the field that says so: field, combinations, "
-     "example (what the first one is refused with)"},
+     "example (what the first one is refused with); of an own plan that is impossible: why"},
     {"impossible_in_planning", "those that were refused only when the plan was made"},
     {"too_large", "combinations that do not fit in a GPU's memory"},
     {"least_memory_gib", "of those, the smallest need"},
@@ -98,7 +129,7 @@ constexpr JsonField kFields[] = {
     {"pruned", "combinations whose lower bound is above the best step"},
     {"simulated", "combinations that were simulated and count"},
     {"own_is_combination", "whether the experiment's own plan is one of the combinations"},
-    {"proven", "whether no combination that was not simulated can be better than the best"},
+    {"proven", "whether no other of these combinations can be better than the best"},
     {"open.combinations", "where it is not: combinations that may be better"},
     {"open.plan", "the one with the least bound"},
     {"open.bound_s", "its bound"},
@@ -106,7 +137,7 @@ constexpr JsonField kFields[] = {
      "the best, shortest step first; each with the names from own to why, which are also those of "
      "own_plan"},
     {"own", "whether it is the experiment's own plan"},
-    {"fits", "whether it fits in memory; always, of plans"},
+    {"fits", "whether it can be and fits in memory; always, of plans"},
     {"strategy", "OPTIMUS, PIPELINE, ..."},
     {"data_parallel", "DP"},
     {"pipeline_parallel", "PP"},
@@ -115,6 +146,7 @@ constexpr JsonField kFields[] = {
     {"micro_batch", "samples"},
     {"recompute", "none, selective or full"},
     {"schedule", "of the pipeline: 1F1B, interleaved, ..."},
+    {"layout", "EQUAL_LAYERS, BALANCED, ...; PIPELINE with encoders is searched as BALANCED"},
     {"encoder_plan", "strategy OPTIMUS: pipeline and tensor parallelism of every encoder"},
     {"warm_up", "strategy OPTIMUS: of the LLM's pipeline"},
     {"iteration_time_s", "simulated step"},
@@ -153,11 +185,12 @@ std::string LlmSearchJson(const LlmSearchReport& report, int top) {
   json["gpus"] = report.gpus;
   json["global_batch"] = report.global_batch;
   if (!report.scheduler.empty()) json["scheduler"] = report.scheduler;
-  json["memory_capacity_gib"] = report.capacity_gib;
+  json["memory_capacity_gib"] = report.profile_capacity_gib;
+  json["memory_limit_gib"] = report.capacity_gib;
   json["search_time_limit_s"] = report.search_time_s;
   AddCounts(report, json);
   json["plans"] = PlansJson(report, top);
-  if (report.own.step > Picoseconds(0)) json["own_plan"] = PlanJson(report, report.own);
+  json["own_plan"] = PlanJson(report, report.own);
   json["notes"] = report.notes;
   json["wall_s"] = report.wall_s;
   json["peak_memory_mib"] = report.peak_memory_mib;

@@ -145,6 +145,7 @@ absl::StatusOr<SearchedPlan> DescribePlan(const PlannedStep& planned,
   plan.candidate = llm_search::CandidateOf(experiment);
   plan.strategy = step::Plan::Strategy_Name(experiment.plan().strategy());
   plan.schedule = ScheduleName(experiment.plan());
+  plan.layout = step::Plan::Layout_Name(experiment.plan().layout());
   if (planned.optimus) AddOptimus(*planned.optimus, plan);
   plan.step = report.step;
   if (report.efficiency) plan.mfu = report.efficiency->mfu;
@@ -157,11 +158,23 @@ absl::StatusOr<SearchedPlan> DescribePlan(const PlannedStep& planned,
   return plan;
 }
 
+SearchedPlan ImpossiblePlan(const step::Experiment& experiment, const std::string& why) {
+  SearchedPlan plan;
+  plan.candidate = llm_search::CandidateOf(experiment);
+  plan.strategy = step::Plan::Strategy_Name(experiment.plan().strategy());
+  plan.schedule = ScheduleName(experiment.plan());
+  plan.layout = step::Plan::Layout_Name(experiment.plan().layout());
+  plan.fits = false;
+  plan.impossible = why;
+  return plan;
+}
+
 std::string EncodePlan(const SearchedPlan& plan) {
   Json json;
   json["candidate"] = CandidateJson(plan.candidate);
   json["strategy"] = plan.strategy;
   json["schedule"] = plan.schedule;
+  json["layout"] = plan.layout;
   json["encoders"] = plan.encoders;
   json["warm_up"] = plan.warm_up;
   json["step"] = plan.step.value();
@@ -180,6 +193,7 @@ absl::StatusOr<SearchedPlan> DecodePlan(const std::string& bytes) {
   plan.candidate = ReadCandidate(json.at("candidate"));
   plan.strategy = json.at("strategy");
   plan.schedule = json.at("schedule");
+  plan.layout = json.at("layout");
   plan.encoders = json.at("encoders");
   plan.warm_up = json.at("warm_up");
   plan.step = Picoseconds(json.at("step").get<std::int64_t>());

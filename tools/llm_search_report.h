@@ -11,6 +11,7 @@
 #include "schedule/ir/timeline.h"
 #include "schedule/llm_search/candidate.h"
 #include "schedule/llm_search/examine.h"
+#include "schedule/llm_search/searched_values.h"
 #include "tools/planned_step.h"
 
 namespace optimus::tools {
@@ -39,6 +40,7 @@ using StepParts = std::array<double, kStepPartCount>;  // seconds
 struct SearchedPlan {
   llm_search::Candidate candidate;
   std::string strategy, schedule;  // "OPTIMUS", "interleaved 1F1B"
+  std::string layout;              // "EQUAL_LAYERS"
   std::string encoders;  // "PP 1 x TP 4", of several "PP 1 x TP 4 + PP 2 x TP 8"; or empty
   std::string warm_up;   // of OPTIMUS, as planned
   Picoseconds step;
@@ -46,6 +48,8 @@ struct SearchedPlan {
   std::optional<double> mfu;            // a share
   double memory_gib = 0;                // of the fullest GPU
   bool fits = true;
+  // Why there is no such plan; then `step` and all that is simulated is 0. Of the experiment's own.
+  std::string impossible;
   Picoseconds bound;  // lower bound on `step`; 0: none was made (the experiment's own plan)
   StepParts parts{};
   bool own = false;  // of the experiment as it is
@@ -55,6 +59,9 @@ absl::StatusOr<SearchedPlan> DescribePlan(const PlannedStep& planned, const ir::
 // Through a pipe.
 std::string EncodePlan(const SearchedPlan& plan);
 absl::StatusOr<SearchedPlan> DecodePlan(const std::string& bytes);
+
+// Of a plan that was not simulated: what it would be, and why it is impossible.
+SearchedPlan ImpossiblePlan(const step::Experiment& experiment, const std::string& why);
 
 // "0.310 s less pipeline warm-up, 0.120 s more optimizer": of `plan` against `other`, the largest
 // differences first, without those below half a percent of the step.
@@ -78,9 +85,11 @@ struct LlmSearchReport {
   std::string version, file, experiment, profile, profile_hash;
   std::int64_t gpus = 0;
   std::int32_t global_batch = 0;
-  double capacity_gib = 0;
-  std::string scheduler;  // of OPTIMUS; empty without encoders
+  double capacity_gib = 0;          // memory of one GPU that the search goes by
+  double profile_capacity_gib = 0;  // that the profile gives; more under --memory-limit
+  std::string scheduler;            // of OPTIMUS; empty without encoders
   std::int64_t combinations = 0;
+  std::vector<llm_search::SearchedValues> values;  // that they are made of, by strategy
   std::vector<ImpossibleGroup> impossible;
   std::int64_t impossible_in_planning = 0;   // found out when the plan was made
   std::int64_t too_large = 0;                // for the GPUs' memory

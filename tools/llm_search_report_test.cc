@@ -21,6 +21,7 @@ SearchedPlan Plan(double step_s, bool own = false) {
   plan.candidate = {step::Plan::OPTIMUS, 4, 2, 8, 3, 1, step::Plan::RECOMPUTE_SELECTIVE};
   plan.strategy = "OPTIMUS";
   plan.schedule = "interleaved";
+  plan.layout = "EQUAL_LAYERS";
   plan.encoders = "PP 1 x TP 4";
   plan.warm_up = "deferred";
   plan.step = FromSeconds(step_s);
@@ -45,11 +46,20 @@ LlmSearchReport MakeReport() {
   report.scheduler = "paper";
   report.gpus = 64;
   report.combinations = 100;
+  llm_search::SearchedValues& values = report.values.emplace_back();
+  values.data_parallel = {4, 8};
+  values.pipeline_parallel = {2};
+  values.tensor_parallel = {4, 8};
+  values.model_chunks = {1, 3};
+  values.micro_batch = {1};
+  values.recompute = {step::Plan::RECOMPUTE_NONE, step::Plan::RECOMPUTE_FULL};
+  values.combinations = 100;
   report.impossible = {{"batch.global_batch", 40, "batch.global_batch: 9 is odd; hint"}};
   report.too_large = 20;
   report.least_memory_gib = 99;
   report.least_memory_plan = "the smallest";
   report.capacity_gib = 80;
+  report.profile_capacity_gib = 80;
   report.pruned = 30;
   report.simulated = 10;
   report.search_time_s = 50;
@@ -79,6 +89,7 @@ TEST(SearchedPlan, ComesThroughAPipe) {
   EXPECT_EQ(again->candidate, plan.candidate);
   EXPECT_EQ(again->strategy, plan.strategy);
   EXPECT_EQ(again->schedule, plan.schedule);
+  EXPECT_EQ(again->layout, plan.layout);
   EXPECT_EQ(again->encoders, plan.encoders);
   EXPECT_EQ(again->warm_up, plan.warm_up);
   EXPECT_EQ(again->step, plan.step);
@@ -94,8 +105,9 @@ TEST(LlmSearchText, SaysWhatWasSearchedAndWhy) {
   const std::string text = LlmSearchText(MakeReport(), 2);
   for (const char* words :
        {"100 combinations", "40 by batch.global_batch", "20 do not fit", "by 19.00 GiB or more",
-        "the smallest", "30 by a lower bound", "no other combination can be better", "3, own",
-        "against 2", "against 3"}) {
+        "the smallest", "30 by a lower bound", "no other of these combinations can be better",
+        "3, own", "TP 4, 8", "V 1, 3", "recompute none, full", "EQUAL_LAYERS", "against 2",
+        "against 3"}) {
     EXPECT_THAT(text, HasSubstr(words));
   }
   EXPECT_THAT(LlmSearchText(MakeReport(), 1), Not(HasSubstr("against 2")));
@@ -108,7 +120,7 @@ TEST(LlmSearchText, SaysWhereNothingIsProven) {
   EXPECT_THAT(text, HasSubstr("not"));
   EXPECT_THAT(text, HasSubstr("7 combinations are left"));
   EXPECT_THAT(text, HasSubstr("that one"));
-  EXPECT_THAT(text, Not(HasSubstr("no other combination can be better")));
+  EXPECT_THAT(text, Not(HasSubstr("can be better: all")));
 }
 
 TEST(LlmSearchText, ShowsAnOwnPlanThatDoesNotFit) {
@@ -116,6 +128,33 @@ TEST(LlmSearchText, ShowsAnOwnPlanThatDoesNotFit) {
   report.plans.pop_back();
   report.own.fits = false;
   EXPECT_THAT(LlmSearchText(report, 5), HasSubstr("own, too large"));
+}
+
+TEST(LlmSearchText, ShowsAnOwnPlanThatIsImpossibleAndWhy) {
+  LlmSearchReport report = MakeReport();
+  report.plans.pop_back();
+  step::Experiment experiment;
+  experiment.mutable_plan()->set_pipeline_parallel(7);
+  report.own = ImpossiblePlan(experiment, "plan.layout: 9 layers; hint");
+  report.own.own = true;
+  const std::string text = LlmSearchText(report, 5);
+  EXPECT_THAT(text, HasSubstr("own, impossible"));
+  EXPECT_THAT(text, HasSubstr("plan.layout: 9 layers; hint"));
+  const Json own = Json::parse(LlmSearchJson(report, 5))["own_plan"];
+  EXPECT_EQ(own["pipeline_parallel"], 7);
+  EXPECT_EQ(own["impossible"], "plan.layout: 9 layers; hint");
+  EXPECT_FALSE(own["fits"]);
+  EXPECT_FALSE(own.contains("iteration_time_s"));
+}
+
+TEST(LlmSearchText, SaysTheMemoryLimitWhereItIsLess) {
+  LlmSearchReport report = MakeReport();
+  EXPECT_THAT(LlmSearchText(report, 5), Not(HasSubstr("--memory-limit")));
+  report.capacity_gib = 60;
+  EXPECT_THAT(LlmSearchText(report, 5), HasSubstr("60.00 GiB of a GPU's 80.00 (--memory-limit)"));
+  const Json json = Json::parse(LlmSearchJson(report, 5));
+  EXPECT_EQ(json["memory_capacity_gib"], 80);
+  EXPECT_EQ(json["memory_limit_gib"], 60);
 }
 
 // Every name that is printed is documented, and the other way round.
@@ -135,6 +174,7 @@ void Collect(const Json& json, const std::string& prefix, std::set<std::string>&
 TEST(LlmSearchJson, EveryNameIsDocumented) {
   LlmSearchReport report = MakeReport();
   report.open = OpenSearch{7, "that one", FromSeconds(0.5)};
+  report.own.impossible = "why";
   std::set<std::string> printed, documented;
   Collect(Json::parse(LlmSearchJson(report, 5)), "", printed);
   for (const JsonField& field : LlmSearchJsonFields()) documented.insert(field.name);

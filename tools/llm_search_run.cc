@@ -12,6 +12,8 @@
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "schedule/llm_search/best_first.h"
+#include "schedule/llm_search/searched_values.h"
+#include "schedule/step/check.h"
 #include "schedule/step/stack.h"
 #include "tools/input_files.h"
 #include "tools/outputs.h"
@@ -44,6 +46,21 @@ absl::Status CheckSearchable(const step::Experiment& experiment) {
   return absl::OkStatus();
 }
 
+// Fields that the search sets itself: where only they are wrong there is something to search.
+bool IsOfThePlan(const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status) && !absl::IsUnimplemented(status)) return false;
+  const std::string message(status.message());
+  const std::string field = message.substr(0, message.find(':'));
+  return field.rfind("plan.", 0) == 0 || field == "hardware.gpus" || field == "batch.micro_batch" ||
+         field == "batch.global_batch";
+}
+
+hw::HardwareProfile WithLimit(hw::HardwareProfile profile, std::optional<Bytes> limit) {
+  if (!limit || *limit >= hw::ProfileCostModel(profile).memory_capacity()) return profile;
+  profile.mutable_gpu()->mutable_memory_capacity_gib()->set_value(ToGib(*limit));
+  return profile;
+}
+
 class LlmSearch {
  public:
   explicit LlmSearch(const LlmSearchOptions& options) : options_(options), begin_(Clock::now()) {}
@@ -51,6 +68,9 @@ class LlmSearch {
 
  private:
   absl::Status Load();
+  absl::Status LoadOwn();
+  void Describe(const hw::HardwareProfile& profile);
+  absl::StatusOr<llm_search::Domain> DomainOf() const;
   absl::Status ExamineAll();
   void Count(const llm_search::Candidate& candidate, const Examined& examined);
   absl::Status Evaluate();
@@ -59,6 +79,8 @@ class LlmSearch {
   absl::Status Failed(std::int64_t number, const absl::Status& status);
   absl::Status Rank();
   absl::Status NothingFits() const;
+  void RankOwn();
+  step::Experiment Best(std::int64_t number) const;
   void Note();
   void Show(const std::string& text) const {
     if (options_.progress) options_.progress(text);
@@ -69,6 +91,7 @@ class LlmSearch {
   const LlmSearchOptions& options_;
   const Clock::time_point begin_;
   step::Experiment base_, own_;
+  absl::Status own_problem_;  // why the experiment's own plan has no step
   std::shared_ptr<const hw::ProfileCostModel> costs_;
   std::map<std::int64_t, Examined> bounded_;  // by number of the candidate
   std::optional<llm_search::BestFirst> order_;
@@ -78,6 +101,15 @@ class LlmSearch {
   LlmSearchResult result_;
 };
 
+// What is not of the plan is wrong with every other plan too.
+absl::Status LlmSearch::LoadOwn() {
+  own_ = base_;
+  if (own_.plan().strategy() != step::Plan::OPTIMUS) own_.mutable_plan()->clear_optimus();
+  own_problem_ = step::CompleteExperiment(own_);
+  if (!own_problem_.ok() && !IsOfThePlan(own_problem_)) return own_problem_;
+  return CheckSearchable(own_);
+}
+
 absl::Status LlmSearch::Load() {
   OPTIMUS_ASSIGN_OR_RETURN(base_, step::ReadExperiment(options_.file));
   if (!options_.profile.empty()) base_.mutable_hardware()->set_profile(options_.profile);
@@ -86,11 +118,17 @@ absl::Status LlmSearch::Load() {
   if (base_.name().empty()) {
     base_.set_name(FileName(std::filesystem::path(options_.file).stem().string()));
   }
-  own_ = base_;
-  if (own_.plan().strategy() != step::Plan::OPTIMUS) own_.mutable_plan()->clear_optimus();
-  OPTIMUS_RETURN_IF_ERROR(NameFile(options_.file, step::CompleteExperiment(own_)));
-  OPTIMUS_RETURN_IF_ERROR(NameFile(options_.file, CheckSearchable(own_)));
-  OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(own_));
+  OPTIMUS_RETURN_IF_ERROR(NameFile(options_.file, LoadOwn()));
+  absl::StatusOr<hw::HardwareProfile> profile = step::LoadExperimentProfile(own_);
+  if (!profile.ok()) return NameFile(options_.file, profile.status());
+  Describe(*profile);
+  costs_ =
+      std::make_shared<hw::ProfileCostModel>(WithLimit(*std::move(profile), options_.memory_limit));
+  result_.report.capacity_gib = ToGib(costs_->memory_capacity());
+  return absl::OkStatus();
+}
+
+void LlmSearch::Describe(const hw::HardwareProfile& profile) {
   LlmSearchReport& report = result_.report;
   report.version = OPTIMUS_VERSION;
   report.file = options_.file;
@@ -103,22 +141,38 @@ absl::Status LlmSearch::Load() {
   if (base_.encoders_size() > 0) {
     report.scheduler = SchedulerName(base_.plan().optimus().scheduler());
   }
-  costs_ = std::make_shared<hw::ProfileCostModel>(std::move(profile));
-  report.capacity_gib = ToGib(costs_->memory_capacity());
-  return absl::OkStatus();
+  report.profile_capacity_gib = ToGib(hw::ProfileCostModel(profile).memory_capacity());
+}
+
+absl::StatusOr<llm_search::Domain> LlmSearch::DomainOf() const {
+  // Only layers are counted: any plan will do.
+  step::Experiment whole = llm_search::Apply(
+      base_,
+      {step::Plan::PIPELINE, 1, 1, 1, 1, own_.batch().micro_batch(), step::Plan::RECOMPUTE_NONE});
+  step::FillDefaults(whole);
+  OPTIMUS_ASSIGN_OR_RETURN(const models::ModelConfig llm, step::LoadLlm(whole));
+  OPTIMUS_ASSIGN_OR_RETURN(const step::Stack stack, step::BuildStack(whole));
+  llm_search::Domain domain;
+  domain.gpus = own_.hardware().gpus();
+  domain.gpus_per_node = costs_->gpus_per_node();
+  domain.llm_layers = llm.num_layers();
+  domain.encoder_layers = stack.layers() - llm.num_layers();
+  domain.global_batch = own_.batch().global_batch();
+  domain.own_micro_batch = own_.batch().micro_batch();
+  domain.with_encoders = own_.encoders_size() > 0;
+  return domain;
 }
 
 absl::Status LlmSearch::ExamineAll() {
-  step::Experiment whole = own_;
-  whole.mutable_plan()->set_tensor_parallel(1);  // any: only the number of layers is asked for
-  OPTIMUS_ASSIGN_OR_RETURN(const models::ModelConfig llm, step::LoadLlm(whole));
-  const std::vector<llm_search::Candidate> candidates = llm_search::Enumerate(
-      {own_.hardware().gpus(), costs_->gpus_per_node(), llm.num_layers(),
-       own_.batch().global_batch(), own_.batch().micro_batch(), own_.encoders_size() > 0});
+  const absl::StatusOr<llm_search::Domain> domain = DomainOf();
+  if (!domain.ok()) return NameFile(options_.file, domain.status());
+  const std::vector<llm_search::Candidate> candidates = llm_search::Enumerate(*domain);
+  result_.report.values = llm_search::ValuesOf(candidates, base_);
   result_.report.combinations = static_cast<std::int64_t>(candidates.size());
   llm_search::Examiner examiner(base_, *costs_);
   const std::string own = SerializeDeterministically(own_);
-  std::vector<llm_search::Bounded> bounded = {{kOwn, Picoseconds(0)}};
+  std::vector<llm_search::Bounded> bounded;
+  if (own_problem_.ok()) bounded.push_back({kOwn, Picoseconds(0)});
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Examined examined = examiner.Examine(candidates[i]);
     Count(candidates[i], examined);
@@ -167,10 +221,10 @@ absl::StatusOr<std::string> LlmSearch::Work(std::int64_t number) const {
 // else that fails is not the plan's fault.
 absl::Status LlmSearch::Failed(std::int64_t number, const absl::Status& status) {
   const bool no_memory = absl::IsFailedPrecondition(status);
-  if (number == kOwn && !no_memory) return NameFile(options_.file, status);
   if (!no_memory && !absl::IsInvalidArgument(status) && !absl::IsUnimplemented(status)) {
     return status;
   }
+  if (number == kOwn) own_problem_ = status;
   no_memory_[number] = no_memory;
   order_->Done(number, std::nullopt);
   return absl::OkStatus();
@@ -192,7 +246,7 @@ absl::Status LlmSearch::Done(sweep::JobOutcome outcome) {
 }
 
 absl::Status LlmSearch::Evaluate() {
-  bool own_begun = false, own_through = false;
+  bool own_begun = !own_problem_.ok(), own_through = own_begun;
   sweep::Pool pool;
   pool.workers = options_.jobs;
   // The experiment's own plan comes first and in any case: what is there to compare with.
@@ -218,6 +272,7 @@ absl::Status LlmSearch::NothingFits() const {
         "%s: --search-time: after %g s no plan that fits had been simulated; give it more",
         options_.file, options_.search_time_s));
   }
+  if (report.too_large == 0 && !own_problem_.ok()) return NameFile(options_.file, own_problem_);
   if (report.too_large == 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(options_.file, ": --search-llm: none of ", report.combinations,
@@ -277,13 +332,30 @@ absl::Status LlmSearch::Rank() {
   for (const std::int64_t number : outcome.evaluated) {
     report.plans.push_back(simulated_.at(number));
   }
-  const auto own = simulated_.find(kOwn);
-  report.own.own = true;
-  report.own.fits = false;
-  if (own != simulated_.end()) report.own = own->second;
-  const std::int64_t best = outcome.evaluated.front();
-  result_.best = best == kOwn ? own_ : bounded_.at(best).experiment;
+  RankOwn();
+  result_.best = Best(outcome.evaluated.front());
   return absl::OkStatus();
+}
+
+void LlmSearch::RankOwn() {
+  const auto own = simulated_.find(kOwn);
+  result_.report.own = own != simulated_.end()
+                           ? own->second
+                           : ImpossiblePlan(own_, std::string(own_problem_.message()));
+  result_.report.own.own = true;
+}
+
+step::Experiment LlmSearch::Best(std::int64_t number) const {
+  step::Experiment best = number == kOwn ? own_ : bounded_.at(number).experiment;
+  const LlmSearchReport& report = result_.report;
+  if (report.capacity_gib < report.profile_capacity_gib) {
+    best.add_assumptions(
+        absl::StrFormat("Searched by optimus plan --search-llm --memory-limit for %g GiB of a "
+                        "GPU's %g GiB; without "
+                        "that limit encoders may be planned differently.",
+                        report.capacity_gib, report.profile_capacity_gib));
+  }
+  return best;
 }
 
 absl::StatusOr<LlmSearchResult> LlmSearch::Run() {
@@ -307,6 +379,7 @@ absl::StatusOr<LlmSearchResult> SearchLlm(const LlmSearchOptions& options) {
 absl::StatusOr<SimulatedPlan> SimulatePlan(const step::Experiment& experiment,
                                            const LlmSearchOptions& options) {
   OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(experiment));
+  profile = WithLimit(std::move(profile), options.memory_limit);
   OPTIMUS_ASSIGN_OR_RETURN(const Input input, MakeInput(experiment, std::move(profile)));
   step::Hardware hardware = experiment.hardware();
   if (options.no_interference) hardware.set_no_interference(true);

@@ -17,6 +17,7 @@ struct LlmSearchOptions {
   std::string profile;                                // instead of the experiment's; may be empty
   std::optional<step::Optimus::Scheduler> scheduler;  // likewise
   bool no_interference = false;
+  std::optional<Bytes> memory_limit;  // of a GPU, where the profile gives more
   int jobs = 1;
   double search_time_s = 0;  // from the start of the command to the end of the last simulation
   std::function<void(const std::string&)> progress;  // may be empty

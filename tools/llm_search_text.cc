@@ -4,13 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "tools/text_pieces.h"
 #include "tools/text_table.h"
 
 namespace optimus::tools {
 namespace {
 
-// A plan of the table and its place: 1 is the best, 0 does not fit in memory.
+// A plan of the table and its place: 1 is the best, 0 does not fit in memory or is impossible.
 struct Row {
   const SearchedPlan* plan = nullptr;
   std::size_t place = 0;
@@ -25,12 +26,12 @@ std::vector<Row> Rows(const LlmSearchReport& report, int top) {
     rows.push_back({&plan, i + 1});
     own_shown = own_shown || plan.own;
   }
-  if (!own_shown && report.own.step > Picoseconds(0)) rows.push_back({&report.own, 0});
+  if (!own_shown) rows.push_back({&report.own, 0});
   return rows;
 }
 
 std::string PlaceText(const Row& row) {
-  if (row.place == 0) return "own, too large";
+  if (row.place == 0) return row.plan->impossible.empty() ? "own, too large" : "own, impossible";
   return absl::StrCat(row.place, row.plan->own ? ", own" : "");
 }
 
@@ -46,6 +47,7 @@ std::vector<Column> Columns(const LlmSearchReport& report, const TimeUnit& unit)
           {{"micro-", "batch", ""}, false},
           {{"recom-", "pute", ""}, true},
           {{"", "schedule", ""}, true},
+          {{"", "layout", ""}, true},
           {{"encoder", "plan", ""}, true},
           {{"", "step", unit.name}, false},
           {{"", "MFU", "%"}, false},
@@ -56,6 +58,7 @@ std::vector<Column> Columns(const LlmSearchReport& report, const TimeUnit& unit)
 
 std::vector<std::string> Cells(const Row& row, const TimeUnit& unit) {
   const SearchedPlan& plan = *row.plan;
+  const bool simulated = plan.impossible.empty();
   const llm_search::Candidate& candidate = plan.candidate;
   return {PlaceText(row),
           plan.strategy,
@@ -66,10 +69,11 @@ std::vector<std::string> Cells(const Row& row, const TimeUnit& unit) {
           absl::StrCat(candidate.micro_batch),
           llm_search::RecomputeName(candidate.recompute),
           plan.schedule,
+          plan.layout,
           OrDash(plan.encoders),
-          unit.Format(plan.step),
+          simulated ? unit.Format(plan.step) : "-",
           plan.mfu ? Percent(*plan.mfu) : "-",
-          absl::StrFormat("%.2f", plan.memory_gib),
+          simulated ? absl::StrFormat("%.2f", plan.memory_gib) : "-",
           plan.bound > Picoseconds(0) ? unit.Format(plan.bound) : "-",
           plan.llm_step ? unit.Format(*plan.llm_step) : "-"};
 }
@@ -78,6 +82,12 @@ void AppendHeader(const LlmSearchReport& report, std::string& out) {
   AppendFact("experiment", report.experiment, out);
   AppendFact("GPUs", absl::StrCat(report.gpus, ", global batch ", report.global_batch), out);
   AppendFact("profile", absl::StrCat(report.profile, " (hash ", report.profile_hash, ")"), out);
+  if (report.capacity_gib < report.profile_capacity_gib) {
+    AppendFact("memory limit",
+               absl::StrFormat("%.2f GiB of a GPU's %.2f (--memory-limit)", report.capacity_gib,
+                               report.profile_capacity_gib),
+               out);
+  }
   if (!report.scheduler.empty()) {
     AppendFact("scheduler", absl::StrCat(report.scheduler, ", of every plan of strategy OPTIMUS"),
                out);
@@ -111,12 +121,29 @@ std::string MemoryText(const LlmSearchReport& report) {
   return text;
 }
 
+std::string ValuesText(const llm_search::SearchedValues& values) {
+  std::string recompute;
+  for (const step::Plan::Recompute kind : values.recompute) {
+    absl::StrAppend(&recompute, recompute.empty() ? "" : ", ", llm_search::RecomputeName(kind));
+  }
+  return absl::StrCat(values.combinations, ": TP ", absl::StrJoin(values.tensor_parallel, ", "),
+                      "; PP ", absl::StrJoin(values.pipeline_parallel, ", "), "; DP ",
+                      absl::StrJoin(values.data_parallel, ", "), "; V ",
+                      absl::StrJoin(values.model_chunks, ", "), " (of each PP those that divide ",
+                      "its layers); micro-batch ", absl::StrJoin(values.micro_batch, ", "),
+                      "; recompute ", recompute, "; layout ",
+                      step::Plan::Layout_Name(values.layout));
+}
+
 void AppendCounts(const LlmSearchReport& report, std::string& out) {
   absl::StrAppend(&out, "\n");
   AppendFact("searched",
              absl::StrCat(report.combinations, " combinations of strategy, DP, PP, TP, V, ",
                           "micro-batch and recomputation"),
              out);
+  for (const llm_search::SearchedValues& values : report.values) {
+    AppendFact(step::Plan::Strategy_Name(values.strategy), ValuesText(values), out);
+  }
   AppendFact("impossible", ImpossibleText(report), out);
   AppendFact("memory", MemoryText(report), out);
   AppendFact("pruned",
@@ -127,15 +154,17 @@ void AppendCounts(const LlmSearchReport& report, std::string& out) {
              out);
   AppendFact("simulated",
              absl::StrCat(report.simulated,
-                          report.own_is_combination ? ", the experiment's own plan among them"
-                                                    : ", and the experiment's own plan",
+                          report.own_is_combination       ? ", the experiment's own plan among them"
+                          : report.own.impossible.empty() ? ", and the experiment's own plan"
+                                                          : "",
                           "; each planned and simulated as by optimus simulate"),
              out);
 }
 
 void AppendProof(const LlmSearchReport& report, const TimeUnit& unit, std::string& out) {
   if (!report.open) {
-    AppendFact("proof", "no other combination can be better: all bounds left are above the best",
+    AppendFact("proof",
+               "no other of these combinations can be better: all bounds left are above the best",
                out);
     return;
   }
@@ -155,6 +184,10 @@ void AppendWhy(const LlmSearchReport& report, const std::vector<Row>& rows, cons
   absl::StrAppend(&out, "\nWhy plan 1 wins\n\n");
   for (const Row& row : rows) {
     if (row.plan == &best) continue;
+    if (!row.plan->impossible.empty()) {
+      AppendFact("against own", absl::StrCat("impossible: ", row.plan->impossible), out);
+      continue;
+    }
     AppendFact(absl::StrCat("against ", row.place == 0 ? "own" : absl::StrCat(row.place)),
                absl::StrCat(unit.Change(best.step - row.plan->step), ": ", WhyText(best, *row.plan),
                             row.place == 0 ? "; own needs more memory "

@@ -52,8 +52,12 @@ CLI::App* AddPlanCommand(CLI::App& app, PlanFlags& flags) {
       "plan",
       "Plan an experiment of strategy OPTIMUS: where to put the encoders, how to split the "
       "micro-batches over them, and when each of their kernels runs inside the LLM's bubbles. "
-      "Prints all plans, best first, and simulates the best one.");
-  command->add_option("FILE", flags.file, "An experiment (textproto) with plan.strategy: OPTIMUS")
+      "Prints all plans, best first, and simulates the best one. With --search-llm the LLM's own "
+      "plan is searched too, of strategy OPTIMUS or PIPELINE.");
+  command
+      ->add_option(
+          "FILE", flags.file,
+          "An experiment (textproto) with plan.strategy: OPTIMUS; with --search-llm also PIPELINE")
       ->required()
       ->check(NotEmpty)
       ->type_name("");

@@ -23,6 +23,7 @@ struct PlanFlags {
   int jobs = 0;  // 0: as many as there are cores
   int top = 5;
   double search_time_s = 50;
+  std::string memory_limit;  // as base/parse_units.h; empty: all that the profile gives
 };
 
 // Defines the subcommand; `flags` must outlive `app`.

@@ -68,6 +68,10 @@ void AddTableFlags(CLI::App& command, SweepShowFlags& flags) {
   command.add_flag("--errors", flags.errors,
                    "Points that are impossible or failed, by message, with an example each");
   command.add_flag("--all", flags.all, "Also plans that do not fit into a GPU's memory");
+  command.add_flag("--per-seed", flags.per_seed,
+                   "Single points, of a sweep with seeds. Without it, points that differ in their "
+                   "seed only are one row: the mean over those that ran, and the objective's least "
+                   "and most; only --errors, and --csv of every point, are of single points");
 }
 
 void AddOutputFlags(CLI::App& command, SweepShowFlags& flags) {
@@ -106,6 +110,12 @@ void AddPlotFlags(CLI::App& command, SweepShowFlags& flags) {
       ->type_name("FILE");
 }
 
+// Nothing that chooses or sorts: CSV is of all points then.
+bool AsksForAll(const SweepShowFlags& flags) {
+  return !flags.top && flags.sort.empty() && flags.group_by.empty() && flags.pareto.empty() &&
+         !flags.sensitivity && !flags.errors;
+}
+
 sweep::Question QuestionOf(const SweepShowFlags& flags) {
   sweep::Question question;
   question.filter = {flags.where, flags.all};
@@ -116,13 +126,10 @@ sweep::Question QuestionOf(const SweepShowFlags& flags) {
   question.pareto = Words(flags.pareto);
   question.sensitivity = flags.sensitivity;
   question.errors = flags.errors;
+  question.plot = !flags.plot.empty();
+  const bool only_csv = !flags.csv.empty() && AsksForAll(flags) && !flags.json && !question.plot;
+  question.per_seed = flags.per_seed || only_csv;
   return question;
-}
-
-// Nothing that chooses or sorts: CSV is of all points then.
-bool AsksForAll(const SweepShowFlags& flags) {
-  return !flags.top && flags.sort.empty() && flags.group_by.empty() && flags.pareto.empty() &&
-         !flags.sensitivity && !flags.errors;
 }
 
 absl::StatusOr<std::string> Csv(const sweep::Database& database, const SweepShowFlags& flags,
@@ -131,12 +138,14 @@ absl::StatusOr<std::string> Csv(const sweep::Database& database, const SweepShow
     OPTIMUS_ASSIGN_OR_RETURN(const sweep::SqlTable table, sweep::TableOf(answer));
     return sweep::ToCsv(table);
   }
-  std::vector<std::string> names = sweep::TableColumns(answer.about);
+  sweep::Filter points = answer.filter;
+  points.seeds = {};
+  OPTIMUS_RETURN_IF_ERROR(sweep::CheckWhere(database, answer.points_about, points));
+  std::vector<std::string> names = sweep::TableColumns(answer.points_about);
   if (!flags.columns.empty()) names = sweep::Names(answer.best->columns);
   OPTIMUS_ASSIGN_OR_RETURN(const auto columns,
-                           sweep::FindColumns(answer.about, "--columns", names));
-  OPTIMUS_ASSIGN_OR_RETURN(const sweep::SqlTable table,
-                           sweep::AllRows(database, columns, answer.filter));
+                           sweep::FindColumns(answer.points_about, "--columns", names));
+  OPTIMUS_ASSIGN_OR_RETURN(const sweep::SqlTable table, sweep::AllRows(database, columns, points));
   return sweep::ToCsv(table);
 }
 

@@ -21,6 +21,7 @@ struct SweepShowFlags {
   bool sensitivity = false;
   bool errors = false;
   bool all = false;
+  bool per_seed = false;
   bool json = false;
   std::string csv;  // "-": standard output; empty: not asked for
   std::string plot, x, y, z, series;

@@ -33,6 +33,10 @@ constexpr JsonField kFields[] = {
     {"where", "the expression of --where"},
     {"selected", "ok points that --where selects"},
     {"left_out", "of them: left out since they do not fit into a GPU's memory; 0 with --all"},
+    {"seeds.fewest",
+     "seeds that an answer is the mean over: the fewest; 0: answers are single points"},
+    {"seeds.most", "the same, the most"},
+    {"seeds.missing", "points of the means that did not run: the means are without them"},
     {"columns.name", "every column of the sweep"},
     {"columns.kind", "axis, derived, metric or condition"},
     {"columns.unit", "of its values; empty: a count or a name"},
@@ -184,6 +188,9 @@ std::string SweepShowJson(const Answer& answer) {
   json["where"] = answer.filter.where;
   json["selected"] = answer.summary.selected;
   json["left_out"] = answer.summary.left_out;
+  json["seeds"]["fewest"] = answer.filter.seeds.fewest;
+  json["seeds"]["most"] = answer.filter.seeds.most;
+  json["seeds"]["missing"] = answer.summary.seeds_missing;
   json["columns"] = ColumnsJson(answer.about);
   if (answer.best) json["best"] = RowsJson(answer.best->table);
   if (answer.groups) json["groups"] = RowsJson(answer.groups->table);

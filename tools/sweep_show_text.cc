@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/sweep/show/plot_pieces.h"
 #include "tools/text_pieces.h"
 #include "tools/text_table.h"
 
@@ -113,6 +114,18 @@ std::string AnswersText(const Answer& answer) {
   return out;
 }
 
+std::string MeansText(const Answer& answer) {
+  const sweep::Summary& summary = answer.summary;
+  std::string out =
+      absl::StrCat("means over ", sweep::SeedsText(answer.filter.seeds), " (--per-seed: each one)");
+  if (summary.seeds_missing > 0) {
+    absl::StrAppend(&out, "; ", summary.seeds_missing, " of their ",
+                    Count(summary.seeds_asked, "point", "points"), " did not run and ",
+                    summary.seeds_missing == 1 ? "is" : "are", " missing");
+  }
+  return out;
+}
+
 std::string VersionText(const Answer& answer) {
   const std::vector<std::string>& versions = answer.summary.versions;
   if (versions.size() > 1) {
@@ -138,6 +151,7 @@ void AppendHead(const Answer& answer, std::string& out) {
   }
   AppendFact("points", PointsText(answer.summary), out);
   AppendFact("answers", absl::StrCat("from ", AnswersText(answer)), out);
+  if (answer.filter.seeds.on()) AppendFact("seeds", MeansText(answer), out);
 }
 
 void AppendBest(const Answer& answer, std::string& out) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,9 +20,17 @@ std::vector<std::int32_t> Divisors(std::int32_t n) {
   return divisors;
 }
 
-std::vector<std::int32_t> Chunks(const Domain& domain, std::int32_t stages) {
-  if (domain.llm_layers % stages != 0) return {1};
-  return Divisors(domain.llm_layers / stages);
+// Ascending; always with 1.
+std::vector<std::int32_t> Chunks(const Domain& domain, step::Plan::Strategy strategy,
+                                 std::int32_t stages) {
+  std::set<std::int32_t> chunks = {1};
+  const auto add = [&](std::int32_t layers) {
+    if (layers % stages != 0) return;
+    for (const std::int32_t v : Divisors(layers / stages)) chunks.insert(v);
+  };
+  add(domain.llm_layers);
+  if (strategy == step::Plan::PIPELINE) add(domain.llm_layers + domain.encoder_layers);
+  return {chunks.begin(), chunks.end()};
 }
 
 std::vector<std::int32_t> MicroBatches(const Domain& domain, std::int32_t data_parallel) {
@@ -66,7 +75,7 @@ class Enumeration {
       if (pp > domain_.llm_layers) continue;
       candidate.pipeline_parallel = pp;
       candidate.data_parallel = rest / pp;
-      for (const std::int32_t chunks : Chunks(domain_, pp)) {
+      for (const std::int32_t chunks : Chunks(domain_, candidate.strategy, pp)) {
         candidate.model_chunks = chunks;
         AddBatches(candidate);
       }

@@ -29,6 +29,7 @@ struct Domain {
   std::int32_t gpus = 0;
   std::int32_t gpus_per_node = 0;  // 0: nodes are as large as one likes
   std::int32_t llm_layers = 0;
+  std::int32_t encoder_layers = 0;   // of all encoders, which a pipeline of PIPELINE holds too
   std::int32_t global_batch = 0;     // samples
   std::int32_t own_micro_batch = 0;  // of the experiment, taken too where it is no power of two
   bool with_encoders = false;        // then OPTIMUS as well as PIPELINE
@@ -38,7 +39,10 @@ struct Domain {
 // first, then V, micro-batch and recomputation, the smallest first.
 //   TP: divisors of the GPUs that divide a node.
 //   PP: divisors of the rest, up to one layer a stage.
-//   V: divisors of the layers of a stage, 1 where the layers do not divide.
+//   V: divisors of the LLM's layers of a stage, 1 where they do not divide. PIPELINE, whose
+//   balanced
+//     pipeline cuts encoders and LLM together: also the divisors of all layers of a stage, where
+//     all layers divide (48 + 96 layers and PP 16: 9 chunks of one layer).
 //   micro-batch: powers of two, and the experiment's own, that cut a replica's part of the global
 //     batch evenly; where there is no such part, 1, so that the combination is refused by name.
 std::vector<Candidate> Enumerate(const Domain& domain);

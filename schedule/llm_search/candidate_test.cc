@@ -1,6 +1,7 @@
 #include "schedule/llm_search/candidate.h"
 
 #include <cstdlib>
+#include <set>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -14,6 +15,7 @@ Domain Small() {
   domain.gpus = 16;
   domain.gpus_per_node = 8;
   domain.llm_layers = 12;
+  domain.encoder_layers = 4;
   domain.global_batch = 12;
   domain.own_micro_batch = 3;
   domain.with_encoders = true;
@@ -27,14 +29,16 @@ std::vector<Candidate> Obvious(const Domain& domain) {
     if (strategy == step::Plan::OPTIMUS && !domain.with_encoders) continue;
     for (int tp = domain.gpus; tp >= 1; --tp) {
       for (int pp = domain.gpus; pp >= 1; --pp) {
-        for (int v = 1; v <= domain.llm_layers; ++v) {
+        for (int v = 1; v <= domain.llm_layers + domain.encoder_layers; ++v) {
           for (int batch = 1; batch <= domain.global_batch; ++batch) {
             const bool even = domain.llm_layers % pp == 0;
+            const int together = domain.llm_layers + domain.encoder_layers;
+            const bool of_llm = even ? domain.llm_layers / pp % v == 0 : v == 1;
+            const bool of_all = strategy == step::Plan::PIPELINE && together % (pp * v) == 0;
             const int dp = domain.gpus / tp / pp;
             const bool power = batch == 1 || batch == 2 || batch == 4 || batch == 8;
             if (dp * tp * pp != domain.gpus || domain.gpus_per_node % tp != 0) continue;
-            if (pp > domain.llm_layers || (even ? domain.llm_layers / pp % v != 0 : v > 1))
-              continue;
+            if (pp > domain.llm_layers || !(of_llm || of_all)) continue;
             if (!power && batch != domain.own_micro_batch) continue;
             if (domain.global_batch % dp != 0 ? batch > 1 : domain.global_batch / dp % batch != 0) {
               continue;
@@ -55,9 +59,28 @@ TEST(Enumerate, IsWhatTheRulesSayInTheirOrder) {
   EXPECT_EQ(Enumerate(Small()), Obvious(Small()));
   Domain llm_alone = Small();
   llm_alone.with_encoders = false;
+  llm_alone.encoder_layers = 0;
   llm_alone.gpus = 24;
   EXPECT_EQ(Enumerate(llm_alone), Obvious(llm_alone));
   EXPECT_GT(Enumerate(llm_alone).size(), 50U);
+}
+
+// 48 + 96 layers on 16 stages: 9 chunks of one layer, which divide no stage's LLM layers.
+TEST(Enumerate, APipelineIsCutAcrossEncodersAndLlm) {
+  Domain domain;
+  domain.gpus = 16;
+  domain.llm_layers = 96;
+  domain.encoder_layers = 48;
+  domain.global_batch = 16;
+  domain.with_encoders = true;
+  std::set<int> pipeline, optimus;
+  for (const Candidate& candidate : Enumerate(domain)) {
+    if (candidate.pipeline_parallel != 16) continue;
+    (candidate.strategy == step::Plan::PIPELINE ? pipeline : optimus)
+        .insert(candidate.model_chunks);
+  }
+  EXPECT_THAT(pipeline, testing::ElementsAre(1, 2, 3, 6, 9));
+  EXPECT_THAT(optimus, testing::ElementsAre(1, 2, 3, 6));
 }
 
 TEST(NearestDivisor, IsTheNearestAndTheSmallerOfTwo) {

@@ -6,7 +6,8 @@ set border 3 lw 1 lc rgb '#666666'
 set tics nomirror out textcolor rgb '#222222'
 set grid lt 1 lw 1 lc rgb '#e2e2e2'
 set label 1 'a_test: MFU (%) by tensor parallelism and pipeline parallelism' at screen 0.02,0.955 left noenhanced font ',25'
-set label 2 'each cell is the best over all other axes; framed: the best, 49.37 % at tp 4, pp 8; empty: nothing ran or fits' at screen 0.02,0.91 left noenhanced textcolor rgb '#555555'
+set label 2 'only where gpus = 3072; each cell is the best over all other axes; framed: the best, 49.37 % at tp 4, pp 8; empty: left out, or nothing ran' at screen 0.02,0.91 left noenhanced textcolor rgb '#555555'
+set label 3 'or fits' at screen 0.02,0.877 left noenhanced textcolor rgb '#555555'
 set tmargin at screen 0.84
 set bmargin at screen 0.12
 set lmargin at screen 0.09

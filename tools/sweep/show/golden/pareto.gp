@@ -6,7 +6,8 @@ set border 3 lw 1 lc rgb '#666666'
 set tics nomirror out textcolor rgb '#222222'
 set grid lt 1 lw 1 lc rgb '#e2e2e2'
 set label 1 'a_test: iteration time (s) against memory of the fullest GPU (GiB)' at screen 0.02,0.955 left noenhanced font ',25'
-set label 2 'low iteration_time_s and low memory_gib are good; 8 of 48 points are on the front; all of the front: strategy OPTIMUS, gpus 3072, v 6' at screen 0.02,0.91 left noenhanced textcolor rgb '#555555'
+set label 2 'only where gpus = 3072 and v = 6; low iteration_time_s and low memory_gib are good; 8 of 48 points are on the front; log y axis; all of' at screen 0.02,0.91 left noenhanced textcolor rgb '#555555'
+set label 3 'the front: strategy OPTIMUS, gpus 3072, v 6' at screen 0.02,0.877 left noenhanced textcolor rgb '#555555'
 set tmargin at screen 0.84
 set bmargin at screen 0.12
 set lmargin at screen 0.09

@@ -27,7 +27,7 @@ struct SimulationOptions {
   std::optional<step::Plan::PipelineSchedule> pipeline;  // instead of plan.schedule
   bool require_fit = false;
   bool record_spans = false;
-  bool compare = true;  // OPTIMUS: also find out what each effect adds to the step
+  bool compare = true;           // OPTIMUS: also find out what each effect adds to the step
   bool in_this_process = false;  // sim::Options; then `compare` must not be set
 };
 

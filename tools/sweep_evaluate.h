@@ -6,8 +6,9 @@
 
 namespace optimus::tools {
 
-// Once in a process, which is good for nothing else after it. `keep_report`: the JSON of optimus simulate, without what differs from run to run. Errors are
-// part of the outcome: what the input asks for and cannot be is "impossible".
+// Once in a process, which is good for nothing else after it. `keep_report`: the JSON of optimus
+// simulate, without what differs from run to run. Errors are part of the outcome: what the input
+// asks for and cannot be is "impossible".
 sweep::PointOutcome EvaluatePoint(const sweep::Point& point, bool keep_report);
 
 }  // namespace optimus::tools

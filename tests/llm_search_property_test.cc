@@ -19,6 +19,7 @@
 #include "schedule/ir/critical_path.h"
 #include "schedule/llm_search/best_first.h"
 #include "schedule/llm_search/examine.h"
+#include "schedule/step/check.h"
 #include "schedule/step/stack.h"
 #include "schedule/step/testing.h"
 #include "sim/simgrid_runner.h"
@@ -117,8 +118,9 @@ Picoseconds Simulated(const step::Experiment& experiment, const ir::Schedule& sc
 }
 
 std::vector<Candidate> Candidates(const step::Experiment& base, int layers) {
-  const step::Experiment whole =
+  step::Experiment whole =
       llm_search::Apply(base, {step::Plan::PIPELINE, 1, 1, 1, 1, 1, step::Plan::RECOMPUTE_NONE});
+  step::FillDefaults(whole);
   const int all_layers = Take(step::BuildStack(whole)).layers();
   return llm_search::Enumerate({base.hardware().gpus(), Costs().gpus_per_node(), layers,
                                 all_layers - layers, base.batch().global_batch(),

@@ -16,7 +16,8 @@ std::string OfThoseThatRan(const std::string& function, const std::string& colum
 // What is the same for all seeds stays as it is, to the last bit.
 std::string MeanOf(const Column& column) {
   const std::string name = QuoteIdentifier(column.name);
-  const std::string least = OfThoseThatRan("MIN", name), most = OfThoseThatRan("MAX", name);
+  std::string least = OfThoseThatRan("MIN", name);
+  const std::string most = OfThoseThatRan("MAX", name);
   if (column.name == "fits") return least;
   const std::string otherwise = column.type == "TEXT" ? "NULL" : OfThoseThatRan("AVG", name);
   return absl::StrCat("CASE WHEN ", least, " = ", most, " THEN ", least, " ELSE ", otherwise,

@@ -151,6 +151,8 @@ TEST_F(CliLlmSearchTest, AnOwnPlanThatIsImpossibleIsARowThatSaysWhy) {
       RunJson(Small("pipeline_parallel: 4", "pipeline_parallel: 3") + "--json --search-time=20");
   EXPECT_THAT(json["own_plan"]["impossible"].get<std::string>(), HasSubstr("hardware.gpus"));
   EXPECT_EQ(json["own_plan"]["pipeline_parallel"], 3);
+  const Json batch = RunJson(Small("micro_batch: 1", "micro_batch: 0") + "--json --search-time=20");
+  EXPECT_THAT(batch["own_plan"]["impossible"].get<std::string>(), HasSubstr("batch.micro_batch"));
   EXPECT_FALSE(json["own_is_combination"]);
   EXPECT_GT(json["plans"].size(), 0U);
 }

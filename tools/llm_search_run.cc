@@ -145,10 +145,9 @@ void LlmSearch::Describe(const hw::HardwareProfile& profile) {
 }
 
 absl::StatusOr<llm_search::Domain> LlmSearch::DomainOf() const {
-  // Only layers are counted: any plan will do.
-  step::Experiment whole = llm_search::Apply(
-      base_,
-      {step::Plan::PIPELINE, 1, 1, 1, 1, own_.batch().micro_batch(), step::Plan::RECOMPUTE_NONE});
+  // Only layers are counted: any plan will do, and the experiment's own may be impossible.
+  step::Experiment whole =
+      llm_search::Apply(base_, {step::Plan::PIPELINE, 1, 1, 1, 1, 1, step::Plan::RECOMPUTE_NONE});
   step::FillDefaults(whole);
   OPTIMUS_ASSIGN_OR_RETURN(const models::ModelConfig llm, step::LoadLlm(whole));
   OPTIMUS_ASSIGN_OR_RETURN(const step::Stack stack, step::BuildStack(whole));

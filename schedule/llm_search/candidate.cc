@@ -13,11 +13,12 @@ namespace {
 
 // Ascending.
 std::vector<std::int32_t> Divisors(std::int32_t n) {
-  std::vector<std::int32_t> divisors;
-  for (std::int32_t d = 1; d <= n; ++d) {
-    if (n % d == 0) divisors.push_back(d);
+  // In pairs up to the root: the number of GPUs may be any that an int32 holds.
+  std::set<std::int32_t> divisors;
+  for (std::int32_t d = 1; d <= n / d; ++d) {
+    if (n % d == 0) divisors.insert({d, n / d});
   }
-  return divisors;
+  return {divisors.begin(), divisors.end()};
 }
 
 // Ascending; always with 1.

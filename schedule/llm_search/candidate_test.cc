@@ -83,6 +83,17 @@ TEST(Enumerate, APipelineIsCutAcrossEncodersAndLlm) {
   EXPECT_THAT(optimus, testing::ElementsAre(1, 2, 3, 6));
 }
 
+TEST(Enumerate, IsQuickForMoreGpusThanThereAre) {
+  Domain domain = Small();
+  domain.gpus = 2147483647;  // a prime: TP 1, PP 1
+  domain.gpus_per_node = 0;
+  for (const Candidate& candidate : Enumerate(domain)) {
+    EXPECT_EQ(candidate.pipeline_parallel, 1);
+    EXPECT_TRUE(candidate.tensor_parallel == 1 || candidate.tensor_parallel == domain.gpus);
+  }
+  EXPECT_FALSE(Enumerate(domain).empty());
+}
+
 TEST(NearestDivisor, IsTheNearestAndTheSmallerOfTwo) {
   EXPECT_EQ(NearestDivisor(2, 8), 2);
   EXPECT_EQ(NearestDivisor(3, 8), 2);  // 2 and 4 are as near

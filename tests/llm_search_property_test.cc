@@ -3,10 +3,7 @@
 // and a search that prunes by it finds what simulating everything finds.
 // RC_PARAMS (the guide of rapidcheck) overrides the seed and the number of cases.
 
-#include <unistd.h>
-
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,34 +20,20 @@
 #include "schedule/step/stack.h"
 #include "schedule/step/testing.h"
 #include "sim/simgrid_runner.h"
+#include "tests/random_models.h"
 
 namespace optimus {
 namespace {
+
+using testing::Any;
+using testing::Take;
+using testing::WriteModel;
 
 using llm_search::Candidate;
 using llm_search::Examined;
 
 // The same cases in every run; rapidcheck reads this at the first property.
 const bool kCases = setenv("RC_PARAMS", "seed=20261130 max_success=250", /*overwrite=*/0) == 0;
-
-template <class T>
-T Take(absl::StatusOr<T> result) {
-  if (!result.ok()) RC_FAIL(std::string(result.status().message()));
-  return *std::move(result);
-}
-
-// Models are read from files: one file each, of this process.
-std::string WriteModel(const std::string& name, int width, int layers, bool llm) {
-  std::string path =
-      absl::StrCat(::testing::TempDir(), "search-", getpid(), "-", name, ".textproto");
-  std::ofstream(path) << "name: \"" << name << "\" hidden_size: " << width
-                      << " num_layers: " << layers << " ffn_hidden_size: " << 4 * width
-                      << " num_attention_heads: 8 activation: GELU norm: LAYER_NORM "
-                      << "linear_bias: true source: \"random\" "
-                      << (llm ? "attention: CAUSAL vocabulary_size: 1024 tied_embeddings: true"
-                              : "attention: FULL");
-  return path;
-}
 
 std::string AnyEncoder(int index) {
   const int width = 64 * *rc::gen::inRange(1, 33).as("encoder width / 64");
@@ -62,11 +45,6 @@ std::string AnyEncoder(int index) {
       *rc::gen::element(0, 1, 2).as("sequences a slice"),
       *rc::gen::weightedElement<bool>({{4, false}, {1, true}}).as("frozen") ? " frozen: true" : "",
       " }\n");
-}
-
-// One of the names of a proto enum.
-std::string Any(const std::vector<std::string>& names, const std::string& what) {
-  return *rc::gen::elementOf(names).as(what);
 }
 
 // Before its defaults are filled in. `gpus` up to 16, two nodes.

@@ -3,11 +3,8 @@
 // own operations are those of the LLM alone), 22 (messages).
 // RC_PARAMS (the guide of rapidcheck) overrides the seed and the number of cases.
 
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
@@ -26,35 +23,18 @@
 #include "schedule/step/check_strategy.h"
 #include "schedule/step/testing.h"
 #include "sim/simgrid_runner.h"
+#include "tests/random_models.h"
 
 namespace optimus {
 namespace {
 
+using testing::Any;
+using testing::Require;
+using testing::Take;
+using testing::WriteModel;
+
 // The same cases in every run; rapidcheck reads this at the first property.
 const bool kCases = setenv("RC_PARAMS", "seed=20240805 max_success=300", /*overwrite=*/0) == 0;
-
-void Require(const absl::Status& status) {
-  if (!status.ok()) RC_FAIL(std::string(status.message()));
-}
-
-template <class T>
-T Take(absl::StatusOr<T> result) {
-  Require(result.status());
-  return *std::move(result);
-}
-
-// Models are read from files: one file each, of this process.
-std::string WriteModel(const std::string& name, int width, int layers, bool llm) {
-  std::string path =
-      absl::StrCat(::testing::TempDir(), "optimus-", getpid(), "-", name, ".textproto");
-  std::ofstream(path) << "name: \"" << name << "\" hidden_size: " << width
-                      << " num_layers: " << layers << " ffn_hidden_size: " << 4 * width
-                      << " num_attention_heads: 8 activation: GELU norm: LAYER_NORM "
-                      << "linear_bias: true source: \"random\" "
-                      << (llm ? "attention: CAUSAL vocabulary_size: 1024 tied_embeddings: true"
-                              : "attention: FULL");
-  return path;
-}
 
 std::string AnyEncoder(int index, int micro_batches) {
   const int width = 64 * *rc::gen::inRange(1, 33).as("encoder width / 64");
@@ -74,12 +54,6 @@ std::string AnyEncoder(int index, int micro_batches) {
     }
   }
   return text + " }\n";
-}
-
-// One of the names of a proto enum; drawn before the text is put together, so that the order of
-// draws is fixed.
-std::string Any(const std::vector<std::string>& names, const std::string& what) {
-  return *rc::gen::elementOf(names).as(what);
 }
 
 step::Experiment AnyExperiment() {

@@ -131,6 +131,7 @@ TEST_F(CliLlmSearchTest, FlagsThatMakeNoSenseAreRefused) {
   ExpectOneLineError(plan + "--top=2", {"--top", "--search-llm"});
   ExpectOneLineError(plan + "--search-time=2", {"--search-time", "--search-llm"});
   ExpectOneLineError(plan + "--experiment=$W/a.textproto", {"--experiment", "--search-llm"});
+  ExpectOneLineError(small + "--search-time=nan", {"--search-time", "nan"});
   ExpectOneLineError(small + "--exhaustive", {"--exhaustive"});
   ExpectOneLineError(small + "--pipeline=ZB_H1", {"--pipeline"});
   ExpectOneLineError(small + "--experiment=$W/a.json", {"--experiment", ".textproto"});

@@ -1,17 +1,15 @@
 #include "tools/llm_search_command.h"
 
-#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/parse_units.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
@@ -26,6 +24,7 @@
 #include "tools/out_of_memory.h"
 #include "tools/outputs.h"
 #include "tools/shared_flags.h"
+#include "tools/sweep/pool/pool.h"
 
 namespace optimus::tools {
 namespace {
@@ -82,8 +81,7 @@ LlmSearchOptions OptionsOf(const PlanFlags& flags, Progress& progress) {
   options.file = flags.file;
   options.profile = flags.profile;
   options.no_interference = flags.no_interference;
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  options.jobs = flags.jobs > 0 ? flags.jobs : std::max(cores, 1);
+  options.jobs = sweep::WorkersFor(flags.jobs);
   options.search_time_s = flags.search_time_s;
   options.progress = [&progress](const std::string& text) { progress.Show(text); };
   return options;
@@ -132,15 +130,16 @@ std::string ExperimentText(const std::string& file, step::Experiment experiment)
 // Planned once more, in this process.
 absl::Status AddSchedule(const PlanFlags& flags, const LlmSearchOptions& options,
                          const LlmSearchResult& result, StagedFiles& files) {
-  OPTIMUS_ASSIGN_OR_RETURN(const SimulatedPlan best, SimulatePlan(result.best, options));
+  OPTIMUS_ASSIGN_OR_RETURN(const Simulation best,
+                           SimulatePlan(result.best, options, /*in_this_process=*/false));
   const Picoseconds step = result.report.plans.front().step;
-  if (best.timeline.step != step) {
+  if (best.timeline().step != step) {
     return absl::InternalError(absl::StrCat("the best plan took ", ToSeconds(step),
                                             " s in the search, and takes ",
-                                            ToSeconds(best.timeline.step), " s again"));
+                                            ToSeconds(best.timeline().step), " s again"));
   }
   OPTIMUS_ASSIGN_OR_RETURN(std::string content,
-                           ir::EncodeSchedule(flags.schedule, best.planned.step.schedule));
+                           ir::EncodeSchedule(flags.schedule, best.step().schedule));
   return files.Add(flags.schedule, std::move(content));
 }
 
@@ -155,15 +154,6 @@ absl::Status WriteFiles(const PlanFlags& flags, const LlmSearchOptions& options,
         files.Add(flags.experiment, ExperimentText(flags.experiment, result.best)));
   }
   return files.Commit();
-}
-
-std::string WrittenFiles(const PlanFlags& flags) {
-  const std::vector<NamedFile> files = Outputs(flags);
-  if (files.empty()) return "";
-  return absl::StrCat("wrote ",
-                      absl::StrJoin(files, ", ", [](std::string* out, const NamedFile& file) {
-                        absl::StrAppend(out, file.path);
-                      }));
 }
 
 }  // namespace
@@ -225,6 +215,8 @@ absl::Status CheckLlmSearchFlags(const PlanFlags& flags) {
     return absl::InvalidArgumentError(absl::StrCat(
         flags.file, ": is named as a schedule, which is planned already; give the ", "experiment"));
   }
+  if (std::isnan(flags.search_time_s))
+    return Refuse("--search-time", "is nan, no number of seconds");
   std::optional<Bytes> limit;
   OPTIMUS_RETURN_IF_ERROR(ReadMemoryLimit(flags, limit));
   return CheckOutputs(flags);
@@ -244,7 +236,7 @@ absl::StatusOr<int> RunLlmSearch(const PlanFlags& flags) {
   progress.Clear();
   OPTIMUS_RETURN_IF_ERROR(WriteStdout(flags.json ? LlmSearchJson(result.report, flags.top)
                                                  : LlmSearchText(result.report, flags.top)));
-  progress.Say(WrittenFiles(flags));
+  progress.Say(WroteText(Outputs(flags)));
   return kExitSuccess;
 }
 

@@ -47,12 +47,12 @@ StepPart PartOf(ir::BubbleClass bubble) {
 }
 
 // Kernels as long as they take alone, mean over programs: each stands for as many GPUs.
-void AddKernels(const PlannedStep& planned, StepParts& parts) {
-  const ir::Schedule& schedule = planned.step.schedule;
+void AddKernels(const Simulation& simulation, StepParts& parts) {
+  const ir::Schedule& schedule = simulation.step().schedule;
   std::vector<double> seconds;
   seconds.reserve(schedule.kernels.size());
   for (const Kernel& kernel : schedule.kernels) {
-    seconds.push_back(ToSeconds(planned.costs->KernelTime(kernel)));
+    seconds.push_back(ToSeconds(simulation.costs().KernelTime(kernel)));
   }
   const auto programs = static_cast<double>(schedule.programs.size());
   for (const ir::Program& program : schedule.programs) {
@@ -63,9 +63,9 @@ void AddKernels(const PlannedStep& planned, StepParts& parts) {
   }
 }
 
-StepParts PartsOf(const PlannedStep& planned, const Report& report) {
+StepParts PartsOf(const Simulation& simulation, const Report& report) {
   StepParts parts{};
-  AddKernels(planned, parts);
+  AddKernels(simulation, parts);
   double alone = 0;
   for (const double seconds : parts) alone += seconds;
   Of(parts, StepPart::kSlowDown) = report.average.compute_s - alone;
@@ -137,16 +137,15 @@ const char* PartJsonName(StepPart part) {
   return kNames[static_cast<std::size_t>(part)];
 }
 
-absl::StatusOr<SearchedPlan> DescribePlan(const PlannedStep& planned,
-                                          const ir::Timeline& timeline) {
-  OPTIMUS_ASSIGN_OR_RETURN(const Report report, MakeReport(planned.step, *planned.costs, timeline));
-  const step::Experiment& experiment = planned.step.experiment;
+absl::StatusOr<SearchedPlan> DescribePlan(const Simulation& simulation) {
+  OPTIMUS_ASSIGN_OR_RETURN(const Report report, simulation.MakeReport());
+  const step::Experiment& experiment = simulation.step().experiment;
   SearchedPlan plan;
   plan.candidate = llm_search::CandidateOf(experiment);
   plan.strategy = step::Plan::Strategy_Name(experiment.plan().strategy());
   plan.schedule = ScheduleName(experiment.plan());
   plan.layout = step::Plan::Layout_Name(experiment.plan().layout());
-  if (planned.optimus) AddOptimus(*planned.optimus, plan);
+  if (report.optimus) AddOptimus(*report.optimus, plan);
   plan.step = report.step;
   if (report.efficiency) plan.mfu = report.efficiency->mfu;
   if (report.memory) {
@@ -154,7 +153,7 @@ absl::StatusOr<SearchedPlan> DescribePlan(const PlannedStep& planned,
     plan.memory_gib = ToGib(report.memory->stages[fullest].total());
     plan.fits = report.memory->fits();
   }
-  plan.parts = PartsOf(planned, report);
+  plan.parts = PartsOf(simulation, report);
   return plan;
 }
 

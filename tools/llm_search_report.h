@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "base/units.h"
-#include "schedule/ir/timeline.h"
 #include "schedule/llm_search/candidate.h"
 #include "schedule/llm_search/examine.h"
 #include "schedule/llm_search/searched_values.h"
-#include "tools/planned_step.h"
+#include "tools/simulation.h"
 
 namespace optimus::tools {
 
@@ -55,7 +54,7 @@ struct SearchedPlan {
   bool own = false;  // of the experiment as it is
 };
 
-absl::StatusOr<SearchedPlan> DescribePlan(const PlannedStep& planned, const ir::Timeline& timeline);
+absl::StatusOr<SearchedPlan> DescribePlan(const Simulation& simulation);
 // Through a pipe.
 std::string EncodePlan(const SearchedPlan& plan);
 absl::StatusOr<SearchedPlan> DecodePlan(const std::string& bytes);

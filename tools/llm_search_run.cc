@@ -19,7 +19,6 @@
 #include "tools/outputs.h"
 #include "tools/report.h"
 #include "tools/resources.h"
-#include "tools/simulate_schedule.h"
 #include "tools/sweep/pool/pool.h"
 
 namespace optimus::tools {
@@ -210,9 +209,9 @@ void LlmSearch::Count(const llm_search::Candidate& candidate, const Examined& ex
 absl::StatusOr<std::string> LlmSearch::Work(std::int64_t number) const {
   const step::Experiment& experiment =
       number == kOwn ? own_ : bounded_.find(number)->second.experiment;
-  OPTIMUS_ASSIGN_OR_RETURN(const SimulatedPlan simulated, SimulatePlan(experiment, options_));
-  OPTIMUS_ASSIGN_OR_RETURN(const SearchedPlan plan,
-                           DescribePlan(simulated.planned, simulated.timeline));
+  OPTIMUS_ASSIGN_OR_RETURN(const Simulation simulation,
+                           SimulatePlan(experiment, options_, /*in_this_process=*/true));
+  OPTIMUS_ASSIGN_OR_RETURN(const SearchedPlan plan, DescribePlan(simulation));
   return EncodePlan(plan);
 }
 
@@ -375,21 +374,19 @@ absl::StatusOr<LlmSearchResult> SearchLlm(const LlmSearchOptions& options) {
   return LlmSearch(options).Run();
 }
 
-absl::StatusOr<SimulatedPlan> SimulatePlan(const step::Experiment& experiment,
-                                           const LlmSearchOptions& options) {
+absl::StatusOr<Simulation> SimulatePlan(const step::Experiment& experiment,
+                                        const LlmSearchOptions& options, bool in_this_process) {
   OPTIMUS_ASSIGN_OR_RETURN(hw::HardwareProfile profile, step::LoadExperimentProfile(experiment));
-  profile = WithLimit(std::move(profile), options.memory_limit);
-  OPTIMUS_ASSIGN_OR_RETURN(const Input input, MakeInput(experiment, std::move(profile)));
-  step::Hardware hardware = experiment.hardware();
-  if (options.no_interference) hardware.set_no_interference(true);
-  SimulatedPlan plan;
-  OPTIMUS_ASSIGN_OR_RETURN(plan.planned, PlanStep(input, nullptr, PlanBySimulator(hardware)));
-  SimulateOptions simulation;
-  simulation.interference = !hardware.no_interference();
-  simulation.hardware = hardware;
   OPTIMUS_ASSIGN_OR_RETURN(
-      plan.timeline, SimulateSchedule(plan.planned.step.schedule, *plan.planned.costs, simulation));
-  return plan;
+      const Input input,
+      MakeInput(experiment, WithLimit(std::move(profile), options.memory_limit)));
+  SimulationOptions simulating;
+  simulating.no_interference = options.no_interference;
+  simulating.compare = false;
+  simulating.in_this_process = in_this_process;
+  OPTIMUS_ASSIGN_OR_RETURN(Simulation simulation, Simulation::Prepare(input, simulating));
+  OPTIMUS_RETURN_IF_ERROR(simulation.Run());
+  return simulation;
 }
 
 }  // namespace optimus::tools

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "schedule/step/step.h"
 #include "tools/llm_search_report.h"
+#include "tools/simulation.h"
 
 namespace optimus::tools {
 
@@ -33,14 +34,10 @@ struct LlmSearchResult {
 // where the time was over before any plan that fits was simulated.
 absl::StatusOr<LlmSearchResult> SearchLlm(const LlmSearchOptions& options);
 
-struct SimulatedPlan {
-  PlannedStep planned;
-  ir::Timeline timeline;
-};
-
 // Plans and simulates `experiment` (complete) as optimus plan and optimus simulate do, with the
 // same step. Nothing is simulated twice to tell apart what makes it longer than predicted.
-absl::StatusOr<SimulatedPlan> SimulatePlan(const step::Experiment& experiment,
-                                           const LlmSearchOptions& options);
+// `in_this_process`: for one that ends with it (sim::Options).
+absl::StatusOr<Simulation> SimulatePlan(const step::Experiment& experiment,
+                                        const LlmSearchOptions& options, bool in_this_process);
 
 }  // namespace optimus::tools

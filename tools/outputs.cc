@@ -12,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
 #include "base/write_all.h"
@@ -134,6 +135,14 @@ void Progress::Show(const std::string& text) {
   std::fprintf(stderr, "\r\033[K%s", Printable(text).c_str());
   std::fflush(stderr);
   shown_ = true;
+}
+
+std::string WroteText(const std::vector<NamedFile>& files) {
+  if (files.empty()) return "";
+  return absl::StrCat("wrote ",
+                      absl::StrJoin(files, ", ", [](std::string* out, const NamedFile& file) {
+                        absl::StrAppend(out, file.path);
+                      }));
 }
 
 void Progress::Say(const std::string& text) {

@@ -25,6 +25,9 @@ struct NamedFile {
   std::string origin, path;
 };
 
+// "wrote a.svg, b.csv"; empty where nothing was to be written.
+std::string WroteText(const std::vector<NamedFile>& files);
+
 // Refuses, naming both, an output that is an input, that is standard output, or that two flags
 // write, whatever links and spellings lead to it. Devices and pipes may be shared.
 absl::Status CheckOverwrites(const std::vector<NamedFile>& inputs,

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
 #include "schedule/ir/serialize.h"
@@ -167,13 +166,13 @@ absl::Status WriteResultFiles(const SimulateFlags& flags,
 }
 
 std::string WrittenText(const SimulateFlags& flags) {
-  std::vector<std::string> written;
-  for (const NamedFile& file : NamedOutputs(flags)) written.push_back(file.path);
+  std::vector<NamedFile> written = NamedOutputs(flags);
   if (!flags.out.empty()) {
-    written.push_back(
-        absl::StrCat("result, table, trace and schedule of each experiment in ", flags.out));
+    written.push_back({"--out", absl::StrCat("result, table, trace and schedule of each experiment "
+                                             "in ",
+                                             flags.out)});
   }
-  return written.empty() ? "" : absl::StrCat("wrote ", absl::StrJoin(written, ", "));
+  return WroteText(written);
 }
 
 }  // namespace optimus::tools

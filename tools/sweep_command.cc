@@ -1,7 +1,5 @@
 #include "tools/sweep_command.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -52,13 +50,6 @@ class CatchInterrupts {
   using Handler = void (*)(int);
   Handler old_int_, old_term_;
 };
-
-int CoresOfThisProcess() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(CPU_COUNT(&set), 1);
-}
 
 absl::Status BadFlag(const std::string& flag, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", what));
@@ -112,14 +103,18 @@ std::string ProgressText(const sweep::EngineProgress& progress) {
   return text;
 }
 
+// Said before the first simulation.
+std::string ImpossibleText(const sweep::Survey& survey) {
+  if (survey.problems.empty()) return "";
+  const sweep::Survey::Problem& first = survey.problems.front();
+  return absl::StrCat(survey.impossible_points, " of ", Count(survey.points, "point", "points"),
+                      " are impossible, ", survey.points - survey.impossible_points,
+                      " remain; point ", first.first_point, ": ", first.example);
+}
+
 absl::StatusOr<sweep::Survey> SurveyOnly(sweep::LoadedSweep& sweep, const sweep::Shard& shard) {
   return sweep::SurveyPoints(
       sweep, shard, [](const sweep::Point& /*point*/, bool /*first*/) { return absl::OkStatus(); });
-}
-
-bool KeepsReports(const sweep::LoadedSweep& sweep) {
-  const auto& keep = sweep.spec().keep();
-  return std::find(keep.begin(), keep.end(), sweep::REPORTS) != keep.end();
 }
 
 absl::StatusOr<sweep::EngineOptions> MakeOptions(const SweepFlags& flags,
@@ -127,10 +122,10 @@ absl::StatusOr<sweep::EngineOptions> MakeOptions(const SweepFlags& flags,
   sweep::EngineOptions options;
   options.database = flags.database;
   options.resume = flags.resume;
-  options.workers = flags.jobs > 0 ? flags.jobs : CoresOfThisProcess();
+  options.workers = sweep::WorkersFor(flags.jobs);
   OPTIMUS_ASSIGN_OR_RETURN(options.shard, ParseShard(flags.shard));
   OPTIMUS_ASSIGN_OR_RETURN(options.limits, ParseLimits(flags));
-  const bool reports = KeepsReports(sweep);
+  const bool reports = sweep.keeps_reports();
   options.evaluate = [reports](const sweep::Point& point) { return EvaluatePoint(point, reports); };
   options.stop = [] { return interrupted != 0; };
   return options;
@@ -152,7 +147,7 @@ absl::Status Interrupted(const SweepFlags& flags) {
 }
 
 int Finished(const SweepFlags& flags, const sweep::EngineResult& result) {
-  const std::int64_t failed = result.failed + result.out_of_memory + result.timeout;
+  const std::int64_t failed = result.counts.by_chance();
   if (failed == 0) return kExitSuccess;
   SayCheckFailed(absl::StrCat(Count(failed, "point has", "points have"),
                               " no result, see optimus sweep show ", flags.database,
@@ -235,6 +230,7 @@ absl::StatusOr<int> RunSweepCommand(const SweepFlags& flags) {
     return DryRun(flags, sweep, options.shard);
   }
   OPTIMUS_RETURN_IF_ERROR(CheckFiles(flags, sweep));
+  options.surveyed = [&](const sweep::Survey& survey) { progress.Say(ImpossibleText(survey)); };
   options.progress = [&](const sweep::EngineProgress& now) { progress.Show(ProgressText(now)); };
   progress.Show(absl::StrCat("checking ", sweep.points(), " points"));
   absl::StatusOr<sweep::EngineResult> result = [&] {

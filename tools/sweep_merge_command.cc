@@ -22,11 +22,13 @@ namespace {
 // "out.sqlite: 12 points of 3 databases: 10 done (2 of them impossible), 1 failed, 1 missing", and
 // a line for what is to be done about it.
 std::string MergedText(const SweepMergeFlags& flags, const sweep::MergeSummary& summary) {
-  std::string text = absl::StrCat(flags.out, ": ", Count(summary.points, "point", "points"), " of ",
-                                  Count(summary.databases, "database", "databases"), ": ",
-                                  summary.ok + summary.impossible, " done");
-  if (summary.impossible > 0) absl::StrAppend(&text, " (", summary.impossible, " impossible)");
-  absl::StrAppend(&text, ", ", summary.failed, " failed, ", summary.missing, " missing\n");
+  std::string text = absl::StrCat(flags.out, ": ", Count(summary.counts.all(), "point", "points"),
+                                  " of ", Count(summary.databases, "database", "databases"), ": ",
+                                  summary.counts.ok + summary.counts.impossible, " done");
+  if (summary.counts.impossible > 0)
+    absl::StrAppend(&text, " (", summary.counts.impossible, " impossible)");
+  absl::StrAppend(&text, ", ", summary.counts.by_chance(), " failed, ", summary.counts.missing,
+                  " missing\n");
   if (summary.versions.size() > 1) {
     absl::StrAppend(&text, "versions of optimus ", absl::StrJoin(summary.versions, ", "),
                     " are mixed; simulations with results of several of them: ",
@@ -36,7 +38,7 @@ std::string MergedText(const SweepMergeFlags& flags, const sweep::MergeSummary& 
     absl::StrAppend(&text, Count(summary.not_listed, "more point", "more points"),
                     " of the sweep: in none of these databases, of shards that are not here\n");
   }
-  if (summary.missing + summary.failed > 0) {
+  if (summary.counts.missing + summary.counts.by_chance() > 0) {
     absl::StrAppend(&text, "run those shards again with --resume, and merge again\n");
   }
   return text;

@@ -93,13 +93,14 @@ void AppendResult(const sweep::EngineResult& result, std::string& text) {
   if (result.found > 0) absl::StrAppend(&done, ", ", result.found, " found done");
   if (result.simulated > 0) absl::StrAppendFormat(&done, ", %.1f/s", Rate(result));
   AppendFact("done", done, text);
-  std::string points = absl::StrCat(Count(result.ok, "point", "points"), " with a result, ",
-                                    result.impossible, " impossible");
-  if (result.failed > 0) absl::StrAppend(&points, ", ", result.failed, " failed");
-  if (result.out_of_memory > 0) {
-    absl::StrAppend(&points, ", ", result.out_of_memory, " out of memory");
+  std::string points = absl::StrCat(Count(result.counts.ok, "point", "points"), " with a result, ",
+                                    result.counts.impossible, " impossible");
+  if (result.counts.failed > 0) absl::StrAppend(&points, ", ", result.counts.failed, " failed");
+  if (result.counts.out_of_memory > 0) {
+    absl::StrAppend(&points, ", ", result.counts.out_of_memory, " out of memory");
   }
-  if (result.timeout > 0) absl::StrAppend(&points, ", ", result.timeout, " over the time limit");
+  if (result.counts.timeout > 0)
+    absl::StrAppend(&points, ", ", result.counts.timeout, " over the time limit");
   AppendFact("results", points, text);
 }
 
@@ -166,11 +167,11 @@ std::string SweepJson(const SweepReport& report) {
     json["database"] = report.database;
     json["found"] = result.found;
     json["simulated"] = result.simulated;
-    json["ok"] = result.ok;
-    json["impossible"] = result.impossible;
-    json["failed"] = result.failed;
-    json["out_of_memory"] = result.out_of_memory;
-    json["timeout"] = result.timeout;
+    json["ok"] = result.counts.ok;
+    json["impossible"] = result.counts.impossible;
+    json["failed"] = result.counts.failed;
+    json["out_of_memory"] = result.counts.out_of_memory;
+    json["timeout"] = result.counts.timeout;
     json["simulations_per_s"] = Rate(result);
     json["wall_s"] = result.wall_s;
     json["peak_memory_mib"] = PeakMemoryMib();

@@ -6,7 +6,6 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
@@ -24,6 +23,7 @@ namespace optimus::tools {
 namespace {
 
 constexpr char kStandardOutput[] = "-";
+constexpr double kLongest_s = 60;
 
 std::vector<std::string> Words(const std::string& list) {
   return absl::StrSplit(list, ',', absl::SkipWhitespace());
@@ -230,13 +230,7 @@ absl::Status Show(const sweep::Database& database, const SweepShowFlags& flags) 
   if (!flags.plot.empty()) OPTIMUS_RETURN_IF_ERROR(AddPlots(database, *answer, flags, files));
   OPTIMUS_RETURN_IF_ERROR(files.Commit());
   OPTIMUS_RETURN_IF_ERROR(Print(flags, *answer, *csv));
-  const std::vector<NamedFile> outputs = Outputs(flags);
-  if (!outputs.empty()) {
-    Progress().Say(absl::StrCat(
-        "wrote ", absl::StrJoin(outputs, ", ", [](std::string* out, const NamedFile& file) {
-          absl::StrAppend(out, file.path);
-        })));
-  }
+  Progress().Say(WroteText(Outputs(flags)));
   return absl::OkStatus();
 }
 
@@ -259,8 +253,9 @@ CLI::App* AddSweepShowCommand(CLI::App& sweep, SweepShowFlags& flags) {
 
 absl::StatusOr<int> RunSweepShow(const SweepShowFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(CheckFlags(flags));
-  OPTIMUS_ASSIGN_OR_RETURN(const sweep::Database database,
+  OPTIMUS_ASSIGN_OR_RETURN(sweep::Database database,
                            sweep::Database::Open(flags.database, sweep::Database::Mode::kReadOnly));
+  database.LimitTime(kLongest_s);  // --where may ask for anything, also for what never ends
   // All questions see the same state, whatever a running sweep adds meanwhile.
   if (const absl::Status begun = database.Execute("BEGIN"); !begun.ok()) {
     return OfDatabase(flags, begun);

@@ -102,13 +102,13 @@ Json PointsJson(const sweep::Summary& summary) {
   json["points"] = summary.points;
   json["total_points"] = summary.total_points;
   json["excluded"] = summary.excluded;
-  json["done"] = summary.done;
-  json["ok"] = summary.ok;
-  json["impossible"] = summary.impossible;
-  json["failed"] = summary.failed;
-  json["out_of_memory"] = summary.out_of_memory;
-  json["timeout"] = summary.timeout;
-  json["does_not_fit"] = summary.does_not_fit;
+  json["done"] = summary.counts.done();
+  json["ok"] = summary.counts.ok;
+  json["impossible"] = summary.counts.impossible;
+  json["failed"] = summary.counts.failed;
+  json["out_of_memory"] = summary.counts.out_of_memory;
+  json["timeout"] = summary.counts.timeout;
+  json["does_not_fit"] = summary.counts.does_not_fit;
   return json;
 }
 

@@ -86,12 +86,12 @@ void AppendCount(std::int64_t count, const char* what, std::string& out) {
 
 std::string PointsText(const sweep::Summary& summary) {
   std::string out =
-      absl::StrCat(summary.done, " of ", Count(summary.points, "point is", "points are"),
-                   " done: ", summary.ok, " ok");
-  AppendCount(summary.impossible, "impossible", out);
-  AppendCount(summary.failed, "failed", out);
-  AppendCount(summary.out_of_memory, "out of this machine's memory", out);
-  AppendCount(summary.timeout, "out of time", out);
+      absl::StrCat(summary.counts.done(), " of ", Count(summary.points, "point is", "points are"),
+                   " done: ", summary.counts.ok, " ok");
+  AppendCount(summary.counts.impossible, "impossible", out);
+  AppendCount(summary.counts.failed, "failed", out);
+  AppendCount(summary.counts.out_of_memory, "out of this machine's memory", out);
+  AppendCount(summary.counts.timeout, "out of time", out);
   if (summary.excluded > 0) {
     absl::StrAppend(&out, "; conditions exclude ",
                     Count(summary.excluded, "combination", "combinations"));

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/beside.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "schedule/step/check.h"
@@ -36,18 +37,12 @@ absl::Status CheckModelsAndLayout(const Experiment& experiment) {
   return LayOut(experiment.plan(), stack, times).status();
 }
 
-std::string BesideExperiment(const std::filesystem::path& experiment,
-                             const std::filesystem::path& path) {
-  if (path.is_absolute()) return path.string();
-  return (experiment.parent_path() / path).lexically_normal().string();
-}
-
 // A model or profile named by a path is looked for beside the experiment, so that it can be run
 // from any directory. Names of the zoo have no extension.
-void ResolvePath(const std::filesystem::path& experiment, std::string& name_or_path) {
+void ResolvePath(const std::string& experiment, std::string& name_or_path) {
   const std::filesystem::path path(name_or_path);
   const bool is_path = path.extension() == ".textproto" || path.extension() == ".json";
-  if (is_path) name_or_path = BesideExperiment(experiment, path);
+  if (is_path) name_or_path = Beside(experiment, name_or_path);
 }
 
 void ResolvePaths(const std::string& path, Experiment& experiment) {
@@ -57,7 +52,7 @@ void ResolvePaths(const std::string& path, Experiment& experiment) {
     ResolvePath(path, *encoder.mutable_model());
   }
   std::string& schedule = *experiment.mutable_plan()->mutable_schedule_file();
-  if (!schedule.empty()) schedule = BesideExperiment(path, schedule);
+  if (!schedule.empty()) schedule = Beside(path, schedule);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ void StrongScalingPoints(benchmark::State& state) {
   for (auto _ : state) {
     const sweep::EngineResult result =
         RunOnce(StrongScaling(), static_cast<int>(state.range(0)), folder);
-    if (result.ok != result.survey.points) std::exit(3);
+    if (result.counts.ok != result.survey.points) std::exit(3);
     points += static_cast<double>(result.simulated);
     seconds += result.wall_s;
   }

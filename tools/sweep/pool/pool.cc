@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,12 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// How often a job is started that dies.
+constexpr int kTries = 2;
+
 struct RunningJob {
   std::int64_t job = 0;
+  int tries = 1;  // this one included
   sim::Child child;
   Clock::time_point begin;
   bool over_time = false;
@@ -55,6 +60,8 @@ class Runner {
   absl::Status Run();
 
  private:
+  // A job, and which try of it.
+  std::optional<std::pair<std::int64_t, int>> NextJob();
   absl::Status StartJobs();
   absl::Status WaitForSome();
   void KillOverTime();
@@ -62,19 +69,31 @@ class Runner {
 
   const Pool& pool_;
   std::vector<RunningJob> running_;
+  std::vector<std::pair<std::int64_t, int>> again_;  // jobs that died, and their next try
 };
+
+std::optional<std::pair<std::int64_t, int>> Runner::NextJob() {
+  if (!again_.empty()) {
+    const auto next = again_.back();
+    again_.pop_back();
+    return next;
+  }
+  const std::optional<std::int64_t> job = pool_.next();
+  if (!job) return std::nullopt;
+  return std::pair{*job, 1};
+}
 
 absl::Status Runner::StartJobs() {
   while (running_.size() < static_cast<std::size_t>(std::max(pool_.workers, 1))) {
-    const std::optional<std::int64_t> job = pool_.next();
-    if (!job) return absl::OkStatus();
+    const auto next = NextJob();
+    if (!next) return absl::OkStatus();
     absl::StatusOr<sim::Child> child = sim::Child::Start([&]() -> absl::StatusOr<std::string> {
       OPTIMUS_RETURN_IF_ERROR(LimitJob(pool_.limits));
       PrepareHeap();
-      return pool_.work(*job);
+      return pool_.work(next->first);
     });
     if (!child.ok()) return child.status();
-    running_.push_back({*job, *std::move(child), Clock::now(), false});
+    running_.push_back({next->first, next->second, *std::move(child), Clock::now(), false});
   }
   return absl::OkStatus();
 }
@@ -94,6 +113,10 @@ absl::Status Runner::Finish(RunningJob job) {
   absl::StatusOr<sim::ChildResult> result = job.child.Finish();
   outcome.wall_s = SecondsSince(job.begin);
   outcome.peak_memory_mib = static_cast<double>(job.child.peak_rss_bytes()) / kBytesPerMib;
+  if (absl::IsInternal(result.status()) && !job.over_time && job.tries < kTries) {
+    again_.emplace_back(job.job, job.tries + 1);
+    return absl::OkStatus();
+  }
   if (result.ok()) {
     outcome.result = std::move(result->bytes);
   } else if (job.over_time) {
@@ -133,6 +156,11 @@ absl::Status Runner::Run() {
 }
 
 }  // namespace
+
+int WorkersFor(int asked) {
+  if (asked > 0) return asked;
+  return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+}
 
 absl::Status RunPool(const Pool& pool) {
   sim::PrepareEngine();  // once, not in every job

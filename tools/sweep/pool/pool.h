@@ -20,7 +20,8 @@ struct JobLimits {
 struct JobOutcome {
   std::int64_t job = 0;
   // What `work` returned, or DEADLINE_EXCEEDED after limits.wall_s, RESOURCE_EXHAUSTED where it ran
-  // out of memory, INTERNAL where it died.
+  // out of memory, INTERNAL where it died twice: a process that dies may have been hit by chance,
+  // so that an INTERNAL job is started once more before it counts.
   absl::StatusOr<std::string> result;
   double wall_s = 0;
   double peak_memory_mib = 0;  // resident, of its process or of one that it started
@@ -39,6 +40,9 @@ struct Pool {
   // Asked several times a second. True: kill what runs, and return CANCELLED. May be empty.
   std::function<bool()> stop;
 };
+
+// `asked` processes at a time; 0: as many as there are cores for this process.
+int WorkersFor(int asked);
 
 // Never hangs on a job that has died. UNAVAILABLE where no process can be started.
 absl::Status RunPool(const Pool& pool);

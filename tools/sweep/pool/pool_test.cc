@@ -6,12 +6,14 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing_folder.h"
 
 namespace optimus::sweep {
 namespace {
@@ -63,6 +65,23 @@ TEST(PoolTest, AJobThatFailsOrDiesIsAnOutcome) {
   EXPECT_EQ(outcomes.at(2).result.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(outcomes.at(2).result.status().message()), HasSubstr("signal 9"));
   EXPECT_EQ(outcomes.at(3).result.value(), "x");
+}
+
+TEST(PoolTest, AJobThatDiesOnceIsStartedOnceMore) {
+  const TestingFolder folder;
+  const std::string marker = (folder.path() / "died").string();
+  std::map<std::int64_t, JobOutcome> outcomes;
+  Pool pool = Numbers(3, outcomes);
+  pool.work = [&marker](std::int64_t job) {
+    if (job == 1 && access(marker.c_str(), F_OK) != 0) {
+      std::ofstream(marker) << "x";
+      raise(SIGKILL);
+    }
+    return std::string("x");
+  };
+  ASSERT_TRUE(RunPool(pool).ok());
+  ASSERT_EQ(outcomes.size(), 3);
+  for (const auto& [job, outcome] : outcomes) EXPECT_TRUE(outcome.result.ok()) << job;
 }
 
 TEST(PoolTest, AJobThatTakesTooLongIsStopped) {

@@ -17,9 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A process that dies may have been hit by chance, the next one was not.
-constexpr int kTries = 2;
-
 constexpr std::int64_t kApplicationId = 0x4f707377;  // "Opsw", in the header of the file
 
 SqlValue ToSql(const PointOutcome::Metric& metric) {
@@ -33,11 +30,6 @@ SqlValue ToSql(const PointOutcome::Metric& metric) {
     default:
       return std::monostate{};
   }
-}
-
-bool KeepsReports(const LoadedSweep& sweep) {
-  const auto& keep = sweep.spec().keep();
-  return std::find(keep.begin(), keep.end(), REPORTS) != keep.end();
 }
 
 // Every result is kept as soon as it is written, whatever becomes of this process; after a crash of
@@ -60,7 +52,7 @@ About MakeAbout(const LoadedSweep& sweep, const Survey& survey) {
   about.columns = sweep.columns();
   about.columns.insert(about.columns.end(), MetricColumns().begin(), MetricColumns().end());
   about.columns.insert(about.columns.end(), ConditionColumns().begin(), ConditionColumns().end());
-  if (KeepsReports(sweep)) {
+  if (sweep.keeps_reports()) {
     about.columns.push_back({"report", ColumnKind::kCondition, "TEXT", "",
                              "what optimus simulate --json prints", "", ""});
   }
@@ -74,7 +66,6 @@ class Engine {
 
  private:
   absl::Status OpenDatabase();
-  absl::StatusOr<bool> HasTables() const;
   absl::Status Claim();
   void RemoveNew();
   absl::Status Begin();  // a new database: its points and impossible results
@@ -87,7 +78,6 @@ class Engine {
   absl::Status Done(JobOutcome job);
   absl::Status Keep(const UniquePoint& simulation, const PointOutcome& outcome, double wall_s,
                     double peak_memory_mib);
-  absl::Status CountStatuses();
   void ShowProgress() const;
   absl::Status Explained(const absl::Status& status) const;
 
@@ -100,16 +90,9 @@ class Engine {
   bool is_new_ = false;  // there was no file, or an empty one
   EngineResult result_;
   std::vector<std::int64_t> remaining_;  // indices of simulations, the next one last
-  std::vector<int> tries_;
   std::int64_t to_do_ = 0;
   Clock::time_point begin_;
 };
-
-absl::StatusOr<bool> Engine::HasTables() const {
-  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable tables,
-                           database_->Query("SELECT count(*) FROM sqlite_schema"));
-  return std::get<std::int64_t>(tables.rows[0][0]) > 0;
-}
 
 absl::Status Engine::OpenDatabase() {
   const std::string& path = options_.database;
@@ -258,7 +241,6 @@ absl::Status Engine::FindRemaining() {
   for (std::size_t i = simulations.size(); i-- > 0;) {
     if (done.count(simulations[i].hash) == 0) remaining_.push_back(static_cast<std::int64_t>(i));
   }
-  tries_.assign(simulations.size(), 0);
   to_do_ = static_cast<std::int64_t>(remaining_.size());
   result_.found = static_cast<std::int64_t>(done.size());
   for (const auto& simulation : simulations)
@@ -272,7 +254,7 @@ absl::Status Engine::Keep(const UniquePoint& simulation, const PointOutcome& out
   row.metrics.reserve(static_cast<std::size_t>(outcome.metrics_size()));
   for (const auto& metric : outcome.metrics()) row.metrics.push_back(ToSql(metric));
   row.conditions = {OPTIMUS_VERSION, outcome.profile_hash(), wall_s, peak_memory_mib};
-  if (KeepsReports(sweep_)) row.conditions.emplace_back(outcome.report());
+  if (sweep_.keeps_reports()) row.conditions.emplace_back(outcome.report());
   return writer_->AddResult(row);
 }
 
@@ -283,10 +265,6 @@ absl::Status Engine::Done(JobOutcome job) {
     if (!outcome.ParseFromString(*job.result)) return absl::InternalError("outcome of a point");
   } else {
     const absl::Status& status = job.result.status();
-    if (absl::IsInternal(status) && ++tries_[index] < kTries) {
-      remaining_.push_back(job.job);
-      return absl::OkStatus();
-    }
     outcome.set_status(absl::IsDeadlineExceeded(status)    ? kStatusTimeout
                        : absl::IsResourceExhausted(status) ? kStatusOutOfMemory
                                                            : kStatusFailed);
@@ -327,21 +305,6 @@ absl::Status Engine::Simulate() {
   return RunPool(pool);
 }
 
-absl::Status Engine::CountStatuses() {
-  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable table,
-                           database_->Query("SELECT status, count(*) FROM sweep GROUP BY status"));
-  for (const auto& row : table.rows) {
-    const std::string status = ToText(row[0]);
-    const std::int64_t points = std::get<std::int64_t>(row[1]);
-    if (status == kStatusOk) result_.ok = points;
-    if (status == kStatusImpossible) result_.impossible = points;
-    if (status == kStatusFailed) result_.failed = points;
-    if (status == kStatusOutOfMemory) result_.out_of_memory = points;
-    if (status == kStatusTimeout) result_.timeout = points;
-  }
-  return absl::OkStatus();
-}
-
 // Errors of SQLite do not name the file.
 absl::Status Engine::Explained(const absl::Status& status) const {
   const std::string message(status.message());
@@ -361,12 +324,13 @@ absl::StatusOr<EngineResult> Engine::Run() {
   const auto begin = Clock::now();
   const auto steps = [&]() -> absl::Status {
     OPTIMUS_RETURN_IF_ERROR(OpenDatabase());
-    OPTIMUS_ASSIGN_OR_RETURN(const bool resumed, HasTables());
+    OPTIMUS_ASSIGN_OR_RETURN(const bool resumed, HasTables(*database_));
     OPTIMUS_RETURN_IF_ERROR(resumed ? Resume() : Begin());
     if (options_.surveyed) options_.surveyed(result_.survey);
     OPTIMUS_RETURN_IF_ERROR(FindRemaining());
     OPTIMUS_RETURN_IF_ERROR(Simulate());
-    return CountStatuses();
+    OPTIMUS_ASSIGN_OR_RETURN(result_.counts, CountPoints(*database_));
+    return absl::OkStatus();
   };
   const absl::Status status = steps();
   if (!status.ok()) {

@@ -38,8 +38,7 @@ struct EngineResult {
   Survey survey;
   std::int64_t found = 0;      // simulations that were done before
   std::int64_t simulated = 0;  // in this run
-  // Of all, by points. Some are only found to be impossible when they are planned.
-  std::int64_t ok = 0, impossible = 0, failed = 0, out_of_memory = 0, timeout = 0;
+  PointCounts counts;          // of all; some are only found to be impossible when they are planned
   double wall_s = 0;
 };
 

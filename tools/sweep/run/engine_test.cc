@@ -58,7 +58,7 @@ class EngineTest : public ::testing::Test {
 TEST_F(EngineTest, EveryPointHasItsRow) {
   const EngineResult result = Run().value();
   EXPECT_EQ(result.simulated, 12);
-  EXPECT_EQ(result.ok, 12);
+  EXPECT_EQ(result.counts.ok, 12);
   const SqlTable rows = Rows("point, global_batch, iteration_time_s, status, version");
   ASSERT_EQ(rows.rows.size(), 12);
   for (std::size_t i = 0; i < rows.rows.size(); ++i) {
@@ -81,7 +81,7 @@ TEST_F(EngineTest, AnExistingDatabaseNeedsResume) {
   const EngineResult again = Run().value();
   EXPECT_EQ(again.simulated, 0);
   EXPECT_EQ(again.found, 12);
-  EXPECT_EQ(again.ok, 12);
+  EXPECT_EQ(again.counts.ok, 12);
 }
 
 TEST_F(EngineTest, ResumeRefusesAnotherSweepOrShard) {
@@ -111,9 +111,9 @@ TEST_F(EngineTest, WhatFailsIsARowAndTriedAgain) {
   };
   const EngineResult result = Run().value();
   EXPECT_EQ(Statuses(), "o f t i o o o o o o o o ");
-  EXPECT_EQ(result.failed, 1);
-  EXPECT_EQ(result.timeout, 1);
-  EXPECT_EQ(result.out_of_memory, 1);
+  EXPECT_EQ(result.counts.failed, 1);
+  EXPECT_EQ(result.counts.timeout, 1);
+  EXPECT_EQ(result.counts.out_of_memory, 1);
   options_.resume = true;
   options_.evaluate = Good;
   const EngineResult again = Run().value();
@@ -131,7 +131,7 @@ TEST_F(EngineTest, OneKillIsForgiven) {
     }
     return Good(point);
   };
-  EXPECT_EQ(Run()->ok, 12);
+  EXPECT_EQ(Run()->counts.ok, 12);
   EXPECT_EQ(Statuses(), "o o o o o o o o o o o o ");
 }
 
@@ -141,7 +141,7 @@ TEST_F(EngineTest, EqualPointsAreSimulatedOnce) {
                                   std::string(kAxes))
                                   .value();
   EXPECT_EQ(result.simulated, 12);
-  EXPECT_EQ(result.ok, 24);
+  EXPECT_EQ(result.counts.ok, 24);
 }
 
 TEST_F(EngineTest, ImpossiblePointsAreRowsToo) {
@@ -163,7 +163,7 @@ TEST_F(EngineTest, StoppedAnywhereItGoesOn) {
   }
   options_.stop = nullptr;
   options_.progress = nullptr;
-  EXPECT_EQ(Run()->ok, 12);
+  EXPECT_EQ(Run()->counts.ok, 12);
 }
 
 TEST_F(EngineTest, ReportsAreKeptWhereAskedFor) {
@@ -196,7 +196,7 @@ TEST_F(EngineTest, NoRoomEndsWithAReadableDatabase) {
   EXPECT_THAT(before, HasSubstr("o"));
   EXPECT_NE(before, "o o o o o o o o o o o o ");
   options_.resume = true;
-  EXPECT_EQ(Run("keep: REPORTS " + std::string(kAxes))->ok, 12);
+  EXPECT_EQ(Run("keep: REPORTS " + std::string(kAxes))->counts.ok, 12);
 }
 
 TEST_F(EngineTest, AnInterruptInTheSurveyLeavesNothing) {

@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "base/status_macros.h"
 
 namespace optimus::sweep {
 namespace {
-
-// Without digits, so that "layers 97 do not divide by 8" and "... by 16" are one kind.
-std::string KindOfProblem(const std::string& message) {
-  std::string kind;
-  for (const char c : message) {
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) kind += c;
-  }
-  return kind;
-}
 
 class Surveyor {
  public:
@@ -50,7 +40,7 @@ class Surveyor {
     ++survey_.impossible_points;
     const std::string message(point.problem.message());
     const auto [found, is_new] =
-        problems_.insert({KindOfProblem(message), survey_.problems.size()});
+        problems_.insert({WithoutNumbers(message), survey_.problems.size()});
     if (is_new) survey_.problems.push_back({message, point.number, 0});
     ++survey_.problems[found->second].points;
   }

@@ -108,7 +108,7 @@ TEST(SeedsTest, TheBestIsNotTheLuckiestDraw) {
   EXPECT_EQ(Integer(means.best->table.rows[0][1]), 2);
   EXPECT_EQ(means.summary.seeds_missing, 1);
   EXPECT_EQ(means.summary.seeds_asked, 9);
-  EXPECT_EQ(means.summary.ok, 8) << "counts are of points";
+  EXPECT_EQ(means.summary.counts.ok, 8) << "counts are of points";
   EXPECT_THAT(
       means.best->table.columns,
       ::testing::IsSupersetOf({"iteration_time_s_least", "iteration_time_s_most", "seeds"}));

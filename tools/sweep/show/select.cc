@@ -11,16 +11,6 @@
 namespace optimus::sweep {
 namespace {
 
-// Columns of the view that carry no meaning of their own.
-const std::vector<Column>& PlainColumns() {
-  static const auto* const columns = new std::vector<Column>{
-      {"point", ColumnKind::kCondition, "INTEGER", "", "point", "", ""},
-      {"status", ColumnKind::kCondition, "TEXT", "", "status", "", ""},
-      {"error", ColumnKind::kCondition, "TEXT", "", "error", "", ""},
-      {"hash", ColumnKind::kCondition, "TEXT", "", "hash of the simulation", "", ""}};
-  return *columns;
-}
-
 // A column that means over seeds have no longer is not just misspelt.
 std::string SeedHint(const About& about, absl::string_view what) {
   const Column* seeds = about.Find(kSeedsColumn);
@@ -33,6 +23,14 @@ std::string KnownColumns(const About& about) {
   std::vector<std::string> names = Names(about.columns);
   for (const Column& column : PlainColumns()) names.push_back(column.name);
   return absl::StrCat("columns: ", absl::StrJoin(names, ", "));
+}
+
+absl::Status NamedWhere(const About& about, const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  const absl::string_view message = status.message();
+  const bool seed = absl::EndsWithIgnoreCase(message, "no such column: seed");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--where: ", message, "; ", SeedHint(about, seed ? "seed" : ""), KnownColumns(about)));
 }
 
 }  // namespace
@@ -110,17 +108,19 @@ absl::Status CheckWhere(const Database& database, const About& about, const Filt
                             .Prepare(absl::StrCat("SELECT ", condition, " FROM ", Source(filter),
                                                   " WHERE ", condition))
                             .status();
+  // And without them: "1) OR (1" is an expression only inside of them.
+  if (status.ok() && !filter.where.empty()) {
+    status =
+        database.Prepare(absl::StrCat("SELECT 1 FROM ", Source(filter), " WHERE ", filter.where))
+            .status();
+  }
   // Some errors are found by the values only.
   if (status.ok()) {
     status =
         database.Query(absl::StrCat("SELECT COUNT(*) FROM ", Source(filter), " WHERE ", condition))
             .status();
   }
-  if (!absl::IsInvalidArgument(status)) return status;
-  const absl::string_view message = status.message();
-  const bool seed = absl::EndsWithIgnoreCase(message, "no such column: seed");
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--where: ", message, "; ", SeedHint(about, seed ? "seed" : ""), KnownColumns(about)));
+  return NamedWhere(about, status);
 }
 
 std::string SqlNames(const std::vector<Column>& columns) {

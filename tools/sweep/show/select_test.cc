@@ -54,6 +54,7 @@ TEST_F(SelectTest, WhereSaysWhatSqliteSays) {
   EXPECT_THAT(message("pq = 3"), StartsWith("--where: no such column: pq; columns: strategy, "));
   EXPECT_THAT(message("tp ="), HasSubstr("syntax error"));
   EXPECT_THAT(message("\"OPTIMUS\" = strategy"), HasSubstr("no such column: OPTIMUS"));
+  EXPECT_THAT(message("1) OR (1"), StartsWith("--where: "));
   EXPECT_THAT(message("1) FROM sweep; DELETE FROM points --"), StartsWith("--where: "));
   EXPECT_EQ(message("tp = 8 -- and a comment"), "");
   EXPECT_EQ(message(""), "");

@@ -1,7 +1,6 @@
 #include "tools/sweep/show/summary.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
@@ -23,25 +22,6 @@ absl::StatusOr<std::vector<std::string>> Distinct(const Database& database,
   return values;
 }
 
-absl::Status CountStatuses(const Database& database, Summary& summary) {
-  OPTIMUS_ASSIGN_OR_RETURN(
-      const SqlTable table,
-      database.Query("SELECT status, COUNT(*), SUM(fits = 0) FROM main.sweep WHERE status IS NOT "
-                     "NULL GROUP BY status"));
-  const std::map<std::string, std::int64_t*> counts = {{kStatusOk, &summary.ok},
-                                                       {kStatusImpossible, &summary.impossible},
-                                                       {kStatusFailed, &summary.failed},
-                                                       {kStatusOutOfMemory, &summary.out_of_memory},
-                                                       {kStatusTimeout, &summary.timeout}};
-  for (const auto& row : table.rows) {
-    summary.done += Integer(row[1]);
-    const auto found = counts.find(ToText(row[0]));
-    if (found != counts.end()) *found->second = Integer(row[1]);
-    if (ToText(row[0]) == kStatusOk) summary.does_not_fit = Integer(row[2]);
-  }
-  return absl::OkStatus();
-}
-
 // Points that means had to do without.
 absl::Status CountMissing(const Database& database, const Filter& filter, Summary& summary) {
   OPTIMUS_ASSIGN_OR_RETURN(
@@ -54,20 +34,6 @@ absl::Status CountMissing(const Database& database, const Filter& filter, Summar
   return absl::OkStatus();
 }
 
-// "tp 16 of 12 heads" -> "tp # of # heads": what makes messages alike.
-std::string WithoutNumbers(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit) {
-      out.push_back(c);
-    } else if (out.empty() || out.back() != '#') {
-      out.push_back('#');
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 absl::StatusOr<Summary> Summarize(const Database& database, const About& about,
@@ -76,7 +42,7 @@ absl::StatusOr<Summary> Summarize(const Database& database, const About& about,
   summary.points = about.points;
   summary.total_points = about.total_points;
   summary.excluded = about.excluded;
-  OPTIMUS_RETURN_IF_ERROR(CountStatuses(database, summary));
+  OPTIMUS_ASSIGN_OR_RETURN(summary.counts, CountPoints(database));
   OPTIMUS_ASSIGN_OR_RETURN(summary.versions, Distinct(database, "version"));
   OPTIMUS_ASSIGN_OR_RETURN(summary.profile_hashes, Distinct(database, "profile_hash"));
   const Filter everything{filter.where, true, filter.seeds};

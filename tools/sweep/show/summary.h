@@ -14,9 +14,7 @@ struct Summary {
   std::int64_t points = 0;        // of this database
   std::int64_t total_points = 0;  // of the whole sweep: more where this is a shard
   std::int64_t excluded = 0;      // combinations that the sweep's conditions leave out
-  std::int64_t done = 0;          // points with a result, whatever it is
-  std::int64_t ok = 0, impossible = 0, failed = 0, out_of_memory = 0, timeout = 0;
-  std::int64_t does_not_fit = 0;  // of ok: plans that are larger than a GPU's memory
+  PointCounts counts;
   // Of the points (or means over seeds) that answer: all of `ok` that --where selects, and those of
   // them that are left out since they do not fit.
   std::int64_t selected = 0, left_out = 0;

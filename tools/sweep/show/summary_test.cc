@@ -17,13 +17,13 @@ class SummaryTest : public ::testing::Test {
 TEST_F(SummaryTest, EveryPointIsCountedOnce) {
   const Summary summary = Summarize(database_, about_, {"strategy = 'OPTIMUS'", false}).value();
   EXPECT_EQ(summary.points, 240);
-  EXPECT_EQ(summary.done, 240);
-  EXPECT_EQ(summary.impossible, 3 * 4 * 3);  // pp 1 with V of 2, 6 and 12
-  EXPECT_EQ(summary.failed, 4);              // tp 1, V 12, OPTIMUS, pp from 2 on
-  EXPECT_EQ(summary.ok, 240 - 36 - 4);
+  EXPECT_EQ(summary.counts.done(), 240);
+  EXPECT_EQ(summary.counts.impossible, 3 * 4 * 3);  // pp 1 with V of 2, 6 and 12
+  EXPECT_EQ(summary.counts.failed, 4);              // tp 1, V 12, OPTIMUS, pp from 2 on
+  EXPECT_EQ(summary.counts.ok, 240 - 36 - 4);
   EXPECT_EQ(summary.selected, 80 - 12 - 4);
   EXPECT_GT(summary.left_out, 0);
-  EXPECT_LT(summary.left_out, summary.does_not_fit);
+  EXPECT_LT(summary.left_out, summary.counts.does_not_fit);
   EXPECT_EQ(summary.versions, std::vector<std::string>{OPTIMUS_VERSION});
   EXPECT_EQ(summary.profile_hashes.size(), 1);
 }
@@ -36,7 +36,7 @@ TEST_F(SummaryTest, ASweepThatRuns) {
   const Summary summary = Summarize(database_, about_, {}).value();
   EXPECT_EQ(summary.profile_hashes.size(), 1);
   EXPECT_EQ(summary.points, 240);
-  EXPECT_EQ(summary.done, 239);
+  EXPECT_EQ(summary.counts.done(), 239);
   EXPECT_EQ(summary.versions, (std::vector<std::string>{"0.0.9", OPTIMUS_VERSION}));
 }
 

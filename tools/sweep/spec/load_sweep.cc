@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/beside.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "schedule/step/step.h"
@@ -24,13 +25,6 @@ constexpr double kMostCombinations = 1e6;
 absl::Status Named(const std::string& where, const absl::Status& status) {
   if (status.ok()) return status;
   return {status.code(), absl::StrCat(where, ": ", std::string(status.message()))};
-}
-
-// A file named in the sweep is looked for beside it.
-std::string Beside(const std::string& sweep, const std::string& path) {
-  const std::filesystem::path file(path);
-  if (file.is_absolute()) return path;
-  return (std::filesystem::path(sweep).parent_path() / file).lexically_normal().string();
 }
 
 bool IsPath(const std::string& value) {

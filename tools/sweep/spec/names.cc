@@ -24,8 +24,7 @@ constexpr std::pair<const char*, const char*> kUnits[] = {{"_tflop_per_s", "TFLO
                                                           {"_s", "s"}};
 
 bool Taken(const std::string& name) {
-  if (name == "point" || name == "hash" || name == "status" || name == "error") return true;
-  for (const auto* columns : {&MetricColumns(), &ConditionColumns()}) {
+  for (const auto* columns : {&PlainColumns(), &MetricColumns(), &ConditionColumns()}) {
     for (const Column& column : *columns) {
       if (column.name == name) return true;
     }

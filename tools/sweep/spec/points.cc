@@ -1,5 +1,6 @@
 // From a sweep to its points.
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -236,6 +237,10 @@ absl::Status LoadedSweep::Complete(Draft& draft) {
     }
   }
   return step::CompleteExperiment(experiment);
+}
+
+bool LoadedSweep::keeps_reports() const {
+  return std::find(spec_.keep().begin(), spec_.keep().end(), REPORTS) != spec_.keep().end();
 }
 
 std::int64_t LoadedSweep::excluded_in_all() const { return combinations_ - points(); }

@@ -50,6 +50,7 @@ class LoadedSweep {
   const std::string& path() const { return path_; }
   const std::string& base_path() const { return base_path_; }
   const std::string& objective() const { return spec_.objective(); }
+  bool keeps_reports() const;  // keep: REPORTS
   // Axes first ("strategy", axes, zips, "seed"), then derived values.
   const std::vector<Column>& columns() const { return columns_; }
   std::int64_t combinations() const { return combinations_; }

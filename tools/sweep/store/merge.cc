@@ -108,7 +108,6 @@ class Merge {
  private:
   absl::Status Replace(MergeSummary& summary) const;
   absl::Status Begin(const Database& source, const About& about);
-  absl::Status Count(MergeSummary& summary) const;
 
   const Database* out_;
   std::string name_;
@@ -132,9 +131,8 @@ absl::Status Merge::Begin(const Database& source, const About& about) {
 
 // A sweep makes its file, then its tables with all its points in one piece.
 absl::Status CheckHasTables(const Database& source) {
-  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable tables,
-                           source.Query("SELECT COUNT(*) FROM sqlite_schema"));
-  if (std::get<std::int64_t>(tables.rows[0][0]) > 0) return absl::OkStatus();
+  OPTIMUS_ASSIGN_OR_RETURN(const bool has_tables, HasTables(source));
+  if (has_tables) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(source.path(),
                    ": has no tables: its sweep ended before it began; run it again with --resume"));
@@ -165,33 +163,13 @@ absl::Status Merge::ReadFile(const std::string& path) {
   return Named(path, status);
 }
 
-absl::Status Merge::Count(MergeSummary& summary) const {
-  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable counts,
-                           out_->Query("SELECT status, COUNT(*) FROM sweep GROUP BY status"));
-  for (const auto& row : counts.rows) {
-    const std::string status = ToText(row[0]);
-    const std::int64_t n = std::get<std::int64_t>(row[1]);
-    summary.points += n;
-    if (status == kStatusOk) {
-      summary.ok += n;
-    } else if (status == kStatusImpossible) {
-      summary.impossible += n;
-    } else if (status.empty()) {
-      summary.missing += n;
-    } else {
-      summary.failed += n;
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Merge::Replace(MergeSummary& summary) const {
   OPTIMUS_RETURN_IF_ERROR(rows_->Fill());
-  OPTIMUS_RETURN_IF_ERROR(Count(summary));
+  OPTIMUS_ASSIGN_OR_RETURN(summary.counts, CountPoints(*out_));
   About about = all_;
-  about.points = summary.points;
+  about.points = summary.counts.all();
   OPTIMUS_RETURN_IF_ERROR(UpdateAbout(*out_, about));
-  summary.not_listed = about.total_points - summary.points;
+  summary.not_listed = about.total_points - about.points;
   OPTIMUS_ASSIGN_OR_RETURN(summary.of_several_versions, rows_->OfSeveralVersions());
   return out_->Execute("COMMIT");
 }

@@ -6,16 +6,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/sweep/store/schema.h"
 
 namespace optimus::sweep {
 
 struct MergeSummary {
-  std::int64_t databases = 0;  // that were read, the old `out` among them
-  // Of the merged database.
-  std::int64_t points = 0;
-  std::int64_t ok = 0, impossible = 0;  // points with these results
-  std::int64_t failed = 0;              // by chance: failed, out of memory, out of time
-  std::int64_t missing = 0;             // points without a result
+  std::int64_t databases = 0;         // that were read, the old `out` among them
+  PointCounts counts;                 // of the merged database
   std::int64_t not_listed = 0;        // points of the sweep that no database has: of absent shards
   std::vector<std::string> versions;  // of optimus; the oldest first
   std::int64_t of_several_versions = 0;  // simulations of which one version's result is kept

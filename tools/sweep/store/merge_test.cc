@@ -105,10 +105,10 @@ TEST_F(MergeTest, ShardsBecomeTheWhole) {
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(Contents(Path("out.sqlite")), Contents(Path("whole.sqlite")));
   EXPECT_EQ(summary->databases, 3);
-  EXPECT_EQ(summary->points, 10);
-  EXPECT_EQ(summary->ok, 7);
-  EXPECT_EQ(summary->impossible, 3);
-  EXPECT_EQ(summary->failed + summary->missing + summary->not_listed, 0);
+  EXPECT_EQ(summary->counts.all(), 10);
+  EXPECT_EQ(summary->counts.ok, 7);
+  EXPECT_EQ(summary->counts.impossible, 3);
+  EXPECT_EQ(summary->counts.by_chance() + summary->counts.missing + summary->not_listed, 0);
   EXPECT_THAT(summary->versions, ElementsAre(OPTIMUS_VERSION));
   EXPECT_THAT(Files(),
               ElementsAre("0.sqlite", "1.sqlite", "2.sqlite", "out.sqlite", "whole.sqlite"));
@@ -122,7 +122,7 @@ TEST_F(MergeTest, AgainAndInStepsIsTheSame) {
   const std::string steps = Path("steps.sqlite");
   ASSERT_TRUE(MergeSweeps(steps, {c}, false).ok());
   const auto two = MergeSweeps(steps, {b}, false);
-  EXPECT_EQ(two->points, 6);
+  EXPECT_EQ(two->counts.all(), 6);
   EXPECT_EQ(two->not_listed, 4);
   EXPECT_EQ(MergeSweeps(steps, {a, b, a}, false)->databases, 3);
   EXPECT_EQ(Contents(steps), Contents(Path("once.sqlite")));
@@ -140,11 +140,11 @@ TEST_F(MergeTest, PointsWithoutAResultAreCounted) {
   Change(b, "UPDATE results SET status = 'timeout' WHERE hash = 'hash3'");
   const auto summary = MergeSweeps(Path("out.sqlite"), {a, b}, false);
   ASSERT_TRUE(summary.ok()) << summary.status();
-  EXPECT_EQ(summary->points, 10);
-  EXPECT_EQ(summary->ok, 5);
-  EXPECT_EQ(summary->impossible, 2);
-  EXPECT_EQ(summary->missing, 2);
-  EXPECT_EQ(summary->failed, 1);
+  EXPECT_EQ(summary->counts.all(), 10);
+  EXPECT_EQ(summary->counts.ok, 5);
+  EXPECT_EQ(summary->counts.impossible, 2);
+  EXPECT_EQ(summary->counts.missing, 2);
+  EXPECT_EQ(summary->counts.by_chance(), 1);
   EXPECT_EQ(summary->not_listed, 0);
 }
 
@@ -163,9 +163,9 @@ TEST_F(MergeTest, WhatFailedByChanceGivesWay) {
     const std::string out = Path(absl::StrCat(status, ".out"));
     ASSERT_TRUE(MergeSweeps(out, {bad}, false).ok());
     EXPECT_EQ(Contents(out), Contents(bad));
-    EXPECT_EQ(MergeSweeps(out, {good}, false)->failed, 0);
+    EXPECT_EQ(MergeSweeps(out, {good}, false)->counts.by_chance(), 0);
     EXPECT_EQ(Contents(out), Contents(good));
-    EXPECT_EQ(MergeSweeps(out, {bad}, false)->failed, 0);
+    EXPECT_EQ(MergeSweeps(out, {bad}, false)->counts.by_chance(), 0);
     EXPECT_EQ(Contents(out), Contents(good));
   }
 }
@@ -292,9 +292,9 @@ TEST_F(MergeTest, WhatIsBeingWrittenIsReadAsItIsAtOneMoment) {
       "DELETE FROM results");
   const auto during = MergeSweeps(Path("during.sqlite"), {a}, false);
   ASSERT_TRUE(during.ok()) << during.status();
-  EXPECT_EQ(during->missing, 1);  // committed, in the WAL only; the rest is not committed
+  EXPECT_EQ(during->counts.missing, 1);  // committed, in the WAL only; the rest is not committed
   Run(writer, "COMMIT");
-  EXPECT_EQ(MergeSweeps(Path("after.sqlite"), {a}, false)->missing, 4);
+  EXPECT_EQ(MergeSweeps(Path("after.sqlite"), {a}, false)->counts.missing, 4);
 }
 
 TEST_F(MergeTest, LeftoversOfAnotherDatabaseAreRefused) {
@@ -416,7 +416,7 @@ TEST_F(RandomMergeTest, IsTheUnionByTheRule) {
       for (const auto& row : Query(part, "SELECT * FROM points")) points[ToText(row[0])] = row;
     }
     EXPECT_EQ(Query(out, "SELECT * FROM results ORDER BY hash"), expected);
-    EXPECT_EQ(summary->points, std::ssize(points));
+    EXPECT_EQ(summary->counts.all(), std::ssize(points));
     for (const auto& row : Query(out, "SELECT * FROM points")) {
       EXPECT_EQ(row, points[ToText(row[0])]);
     }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -187,6 +188,14 @@ const std::vector<Column>& ConditionColumns() {
   return *columns;
 }
 
+const std::vector<Column>& PlainColumns() {
+  static const auto* const columns = new std::vector<Column>{
+      Condition("point", "INTEGER", "", "point"), Condition("status", "TEXT", "", "status"),
+      Condition("error", "TEXT", "", "error"),
+      Condition("hash", "TEXT", "", "hash of the simulation")};
+  return *columns;
+}
+
 const Column* About::Find(const std::string& name) const {
   const auto found = std::find_if(columns.begin(), columns.end(),
                                   [&](const Column& column) { return column.name == name; });
@@ -200,6 +209,45 @@ std::vector<Column> ColumnsOfKind(const About& about, std::initializer_list<Colu
                  [&](const Column& column) { return column.kind == kind; });
   }
   return columns;
+}
+
+absl::StatusOr<bool> HasTables(const Database& database) {
+  OPTIMUS_ASSIGN_OR_RETURN(const SqlTable tables,
+                           database.Query("SELECT COUNT(*) FROM sqlite_schema"));
+  return std::get<std::int64_t>(tables.rows[0][0]) > 0;
+}
+
+absl::StatusOr<PointCounts> CountPoints(const Database& database) {
+  PointCounts counts;
+  const std::map<std::string, std::int64_t*> by_status = {
+      {kStatusOk, &counts.ok},           {kStatusImpossible, &counts.impossible},
+      {kStatusFailed, &counts.failed},   {kStatusOutOfMemory, &counts.out_of_memory},
+      {kStatusTimeout, &counts.timeout}, {"", &counts.missing}};
+  OPTIMUS_ASSIGN_OR_RETURN(
+      const SqlTable table,
+      // main: readers may have a view of that name before it.
+      database.Query("SELECT status, COUNT(*), SUM(fits = 0) FROM main.sweep GROUP BY status"));
+  for (const auto& row : table.rows) {
+    const std::string status = ToText(row[0]);
+    const auto found = by_status.find(status);
+    if (found == by_status.end()) return WrongFile(database, "unknown status " + status);
+    *found->second = std::get<std::int64_t>(row[1]);
+    const auto* does_not_fit = std::get_if<std::int64_t>(&row[2]);
+    if (status == kStatusOk && does_not_fit != nullptr) counts.does_not_fit = *does_not_fit;
+  }
+  return counts;
+}
+
+std::string WithoutNumbers(const std::string& error) {
+  std::string out;
+  for (const char c : error) {
+    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
+      out.push_back(c);
+    } else if (out.empty() || out.back() != '#') {
+      out.push_back('#');
+    }
+  }
+  return out;
 }
 
 absl::Status CreateTables(const Database& database, const About& about) {

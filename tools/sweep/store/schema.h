@@ -54,6 +54,9 @@ std::string KindName(ColumnKind kind);  // "axis"
 const std::vector<Column>& MetricColumns();
 const std::vector<Column>& ConditionColumns();
 
+// What the view has besides: point, status, error, hash.
+const std::vector<Column>& PlainColumns();
+
 // Of a database of a sweep. INVALID_ARGUMENT "PATH: ..." where it is none, or of another
 // schema_version.
 struct About {
@@ -67,6 +70,24 @@ struct About {
   const Column* Find(const std::string& name) const;
 };
 absl::StatusOr<About> ReadAbout(const Database& database);
+
+// False: a file that a sweep has begun and not yet filled, or an empty one.
+absl::StatusOr<bool> HasTables(const Database& database);
+
+// By results.status.
+struct PointCounts {
+  std::int64_t ok = 0, impossible = 0, failed = 0, out_of_memory = 0, timeout = 0;
+  std::int64_t missing = 0;       // without a result so far
+  std::int64_t does_not_fit = 0;  // of `ok`: need more memory than a GPU has
+  // A bug of ours or a lack of this machine's: --resume tries these again.
+  std::int64_t by_chance() const { return failed + out_of_memory + timeout; }
+  std::int64_t done() const { return ok + impossible + by_chance(); }
+  std::int64_t all() const { return done() + missing; }
+};
+absl::StatusOr<PointCounts> CountPoints(const Database& database);
+
+// "tp 16 of 12 heads" -> "tp # of # heads": what makes errors of one kind alike.
+std::string WithoutNumbers(const std::string& error);
 
 // Makes the tables of a new sweep, empty but for `about` and `columns`. The caller may have begun a
 // transaction.

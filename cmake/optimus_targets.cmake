@@ -4,8 +4,11 @@
 # optimus_test(FOLDER NAME SOURCES ... DEPS ... LIBS ...): a GoogleTest binary, run by CTest
 #   case by case, from the repository root. OPTIMUS_TEST_OPTIONS: compiler options of test sources
 #   alone (sanitizers make optimising them slow, and what they call is optimised in its library).
+# Target `generated`: the sources that others include and protoc writes, without compiling anything
+#   (tools/check_tidy.sh).
 include(${CMAKE_CURRENT_LIST_DIR}/layers.cmake)
 set(OPTIMUS_GEN_DIR ${CMAKE_BINARY_DIR}/gen)
+add_custom_target(generated)
 
 function(optimus_target_name folder out)
   string(REPLACE "/" "_" _n "${folder}")
@@ -31,6 +34,9 @@ function(optimus_compile_proto target proto)
     COMMAND protobuf::protoc --proto_path=${CMAKE_SOURCE_DIR} --cpp_out=${OPTIMUS_GEN_DIR} ${_rel}
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} DEPENDS ${_src} VERBATIM)
   target_sources(${target} PRIVATE ${_outs})
+  string(REPLACE "/" "_" _generated "generated_${_base}")
+  add_custom_target(${_generated} DEPENDS ${_outs})
+  add_dependencies(generated ${_generated})
   # Generated code is not ours to warn about.
   set_source_files_properties(${_outs} PROPERTIES COMPILE_OPTIONS "-w" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()

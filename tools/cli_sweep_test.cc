@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -83,6 +84,36 @@ TEST_F(CliSweepTest, TheSameFigureAsSimulate) {
   EXPECT_EQ(std::get<double>(table.rows[0][0]), simulated["iteration_time_s"].get<double>());
   EXPECT_DOUBLE_EQ(std::get<double>(table.rows[0][1]), 100 * simulated["mfu"].get<double>());
   EXPECT_EQ(sweep::ToText(table.rows[0][3]), simulated["profile_hash"].get<std::string>());
+}
+
+// What a point simulates can be had as a file, wherever it is written to: with the GPUs that its
+// seed slows down and the link that its axis widens.
+TEST_F(CliSweepTest, APointBecomesAnExperiment) {
+  ASSERT_TRUE(std::filesystem::create_directories(absl::StrCat(Work(), "/out")));
+  Write("drawn.textproto", R"(
+    base: "base.textproto"
+    axes { field: "profile.nic.bandwidth_gb_per_s" numbers: [25, 50] }
+    derived { field: "plan.micro_batch_group" expression: "pp" }
+    stragglers { share: 0.2 factor_from: 1.1 factor_to: 1.4 }
+    seeds: [5, 6]
+  )");
+  RunJson("sweep $W/drawn.textproto --db=$W/drawn.sqlite");
+  const auto database = sweep::Database::Open(absl::StrCat(Work(), "/drawn.sqlite"),
+                                              sweep::Database::Mode::kReadOnly);
+  const auto table =
+      database->Query("SELECT iteration_time_s, profile_hash FROM sweep ORDER BY point").value();
+  ASSERT_EQ(table.rows.size(), 4U);
+  for (int point = 0; point < 4; ++point) {
+    const Result written = Run(absl::StrCat("sweep $W/drawn.textproto --point=", point,
+                                            " --experiment=$W/out/p.textproto"));
+    EXPECT_EQ(written.exit_code, 0) << written.err;
+    EXPECT_THAT(written.out, HasSubstr("p_profile.textproto"));
+    const Json simulated = RunJson("simulate $W/out/p.textproto");
+    const auto& row = table.rows[static_cast<std::size_t>(point)];
+    EXPECT_EQ(std::get<double>(row[0]), simulated["iteration_time_s"].get<double>());
+    EXPECT_EQ(sweep::ToText(row[1]), simulated["profile_hash"].get<std::string>());
+  }
+  EXPECT_NE(table.rows[0][0], table.rows[1][0]) << "seeds differ";
 }
 
 TEST_F(CliSweepTest, ADryRunSimulatesNothing) {
@@ -181,6 +212,14 @@ TEST_F(CliSweepTest, Mistakes) {
   ExpectOneLineError("sweep $W/s.textproto --db=$W", {"--db"});
   ExpectOneLineError("sweep $W/s.textproto --db=$W/a.sqlite --csv=$W/a.sqlite", {"--csv", "--db"});
   ExpectOneLineError("sweep $W/base.textproto", {"base.textproto"});
+  ExpectOneLineError("sweep $W/s.textproto --point=44 --experiment=$W/p.textproto",
+                     {"--point", "44", "0 to 43"});
+  ExpectOneLineError("sweep $W/s.textproto --point=-1 --experiment=$W/p.textproto", {"--point"});
+  ExpectOneLineError("sweep $W/s.textproto --point=1", {"--experiment"});
+  ExpectOneLineError("sweep $W/s.textproto --point=12 --experiment=$W/p.textproto",
+                     {"--point: 12", "pp 3", "impossible", "hardware.gpus"});
+  ExpectOneLineError("sweep $W/s.textproto --point=0 --experiment=$W/base.textproto",
+                     {"--experiment", "base"});
   Write("text.sqlite",
         "no database, and longer than a header of one hundred bytes: " + std::string(100, 'x'));
   ExpectOneLineError("sweep $W/s.textproto --db=$W/text.sqlite --resume", {"text.sqlite"});

@@ -1,7 +1,6 @@
 #include "tools/llm_search_command.h"
 
 #include <cmath>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -13,9 +12,9 @@
 #include "base/parse_units.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
-#include "google/protobuf/text_format.h"
 #include "schedule/ir/serialize.h"
 #include "tools/exit_codes.h"
+#include "tools/experiment_text.h"
 #include "tools/file_kinds.h"
 #include "tools/input_files.h"
 #include "tools/llm_search_json.h"
@@ -102,29 +101,6 @@ absl::Status CheckFiles(const PlanFlags& flags) {
     AddProfileFile("--profile", flags.profile, inputs);
   }
   return CheckOverwrites(inputs, Outputs(flags));
-}
-
-// A path from the current folder becomes one from the folder of `file`, where it will be looked
-// for. Names of the zoo have no extension.
-void MakeBeside(const std::string& file, std::string& name_or_path) {
-  const std::filesystem::path path(name_or_path);
-  if (path.extension() != ".textproto" && path.extension() != ".json") return;
-  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
-  name_or_path = std::filesystem::proximate(std::filesystem::absolute(path), folder).string();
-}
-
-std::string ExperimentText(const std::string& file, step::Experiment experiment) {
-  MakeBeside(file, *experiment.mutable_llm());
-  MakeBeside(file, *experiment.mutable_hardware()->mutable_profile());
-  for (step::Encoder& encoder : *experiment.mutable_encoders()) {
-    MakeBeside(file, *encoder.mutable_model());
-  }
-  if (!experiment.plan().schedule_file().empty()) {
-    MakeBeside(file, *experiment.mutable_plan()->mutable_schedule_file());
-  }
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(experiment, &text);
-  return text;
 }
 
 // Planned once more, in this process.

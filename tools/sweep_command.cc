@@ -20,6 +20,7 @@
 #include "tools/sweep/show/csv.h"
 #include "tools/sweep/store/schema.h"
 #include "tools/sweep_evaluate.h"
+#include "tools/sweep_point.h"
 #include "tools/sweep_report.h"
 #include "tools/text_pieces.h"
 
@@ -209,6 +210,21 @@ CLI::App* AddSweepCommand(CLI::App& app, SweepFlags& flags) {
   command->add_flag(
       "--dry-run", flags.dry_run,
       "Only check the sweep, and say how many points it has and which are impossible");
+  CLI::Option* point =
+      command
+          ->add_option("--point", flags.point,
+                       "Only write this point, by its number, as an experiment: see --experiment")
+          ->check(CLI::NonNegativeNumber)
+          ->type_name("N");
+  CLI::Option* experiment =
+      command
+          ->add_option("--experiment", flags.experiment,
+                       "With --point: the file, for optimus simulate and plan; a profile that axes "
+                       "change comes beside it, as FILE_profile.textproto")
+          ->check(NotEmpty)
+          ->needs(point)
+          ->type_name("FILE.textproto");
+  point->needs(experiment);
   command->add_option("--csv", flags.csv, "Write the table of all points at the end")
       ->check(NotEmpty)
       ->type_name("FILE.csv");
@@ -224,6 +240,10 @@ absl::StatusOr<int> RunSweepCommand(const SweepFlags& flags) {
   Progress progress;
   progress.Show(absl::StrCat("reading ", flags.file));
   OPTIMUS_ASSIGN_OR_RETURN(sweep::LoadedSweep sweep, sweep::LoadedSweep::Load(flags.file));
+  if (flags.point) {
+    progress.Clear();
+    return WritePoint(sweep, *flags.point, flags.experiment);
+  }
   OPTIMUS_ASSIGN_OR_RETURN(sweep::EngineOptions options, MakeOptions(flags, sweep));
   if (flags.dry_run) {
     progress.Clear();

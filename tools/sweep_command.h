@@ -1,6 +1,8 @@
 #pragma once
 // optimus sweep SWEEP.textproto
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "CLI/App.hpp"
@@ -15,6 +17,8 @@ struct SweepFlags {
   std::string csv;
   std::string time_limit;
   std::string memory_limit;
+  std::string experiment;
+  std::optional<std::int64_t> point;
   int jobs = 0;  // 0: as many as there are cores
   bool resume = false;
   bool dry_run = false;

@@ -63,7 +63,8 @@ class Runner {
   // A job, and which try of it.
   std::optional<std::pair<std::int64_t, int>> NextJob();
   absl::Status StartJobs();
-  absl::Status WaitForSome();
+  // Those that are through, after at most kAskStopEveryMs.
+  absl::StatusOr<std::vector<RunningJob>> WaitForSome();
   void KillOverTime();
   absl::Status Finish(RunningJob job);
 
@@ -128,7 +129,7 @@ absl::Status Runner::Finish(RunningJob job) {
   return pool_.done(std::move(outcome));
 }
 
-absl::Status Runner::WaitForSome() {
+absl::StatusOr<std::vector<RunningJob>> Runner::WaitForSome() {
   std::vector<pollfd> ends;
   ends.reserve(running_.size());
   for (const RunningJob& job : running_) ends.push_back({job.child.fd(), POLLIN, 0});
@@ -141,9 +142,7 @@ absl::Status Runner::WaitForSome() {
     (over ? through : still).push_back(std::move(running_[i]));
   }
   running_ = std::move(still);
-  for (RunningJob& job : through) OPTIMUS_RETURN_IF_ERROR(Finish(std::move(job)));
-  KillOverTime();
-  return absl::OkStatus();
+  return through;
 }
 
 absl::Status Runner::Run() {
@@ -151,7 +150,10 @@ absl::Status Runner::Run() {
     if (pool_.stop && pool_.stop()) return absl::CancelledError("stopped");
     OPTIMUS_RETURN_IF_ERROR(StartJobs());
     if (running_.empty()) return absl::OkStatus();
-    OPTIMUS_RETURN_IF_ERROR(WaitForSome());
+    OPTIMUS_ASSIGN_OR_RETURN(std::vector<RunningJob> through, WaitForSome());
+    if (pool_.independent) OPTIMUS_RETURN_IF_ERROR(StartJobs());
+    for (RunningJob& job : through) OPTIMUS_RETURN_IF_ERROR(Finish(std::move(job)));
+    KillOverTime();
   }
 }
 

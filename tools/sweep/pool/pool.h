@@ -33,6 +33,9 @@ struct Pool {
   // The next job to start; absent: no more for now. It is asked again whenever a job has ended, and
   // all is over when it has no more and nothing runs.
   std::function<std::optional<std::int64_t>()> next;
+  // `next` asks for nothing that `done` tells: the next job starts before what has ended is taken
+  // care of, and no core waits for that.
+  bool independent = false;
   // In the job's own process.
   std::function<absl::StatusOr<std::string>(std::int64_t job)> work;
   // In the caller's process, in the order in which jobs end. An error stops everything.

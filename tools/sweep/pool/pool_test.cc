@@ -49,6 +49,28 @@ TEST(PoolTest, RunsEveryJobOnce) {
   }
 }
 
+// A search decides by what it has; a sweep has its jobs from the beginning.
+TEST(PoolTest, OnlyIndependentJobsStartBeforeResultsAreTakenCareOf) {
+  for (const bool independent : {false, true}) {
+    std::int64_t asked = 0;
+    std::vector<std::int64_t> asked_at_done;
+    Pool pool;
+    pool.independent = independent;
+    pool.next = [&]() -> std::optional<std::int64_t> {
+      if (asked == 3) return std::nullopt;
+      return asked++;
+    };
+    pool.work = [](std::int64_t /*job*/) { return std::string("x"); };
+    pool.done = [&](const JobOutcome& /*outcome*/) {
+      asked_at_done.push_back(asked);
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(RunPool(pool).ok());
+    EXPECT_EQ(asked_at_done, independent ? (std::vector<std::int64_t>{2, 3, 3})
+                                         : (std::vector<std::int64_t>{1, 2, 3}));
+  }
+}
+
 TEST(PoolTest, AJobThatFailsOrDiesIsAnOutcome) {
   std::map<std::int64_t, JobOutcome> outcomes;
   Pool pool = Numbers(4, outcomes);

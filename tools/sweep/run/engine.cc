@@ -288,6 +288,7 @@ absl::Status Engine::Simulate() {
   pool.workers = options_.workers;
   pool.limits = options_.limits;
   pool.stop = options_.stop;
+  pool.independent = true;
   pool.next = [&]() -> std::optional<std::int64_t> {
     if (remaining_.empty()) return std::nullopt;
     const std::int64_t next = remaining_.back();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "models/testing_models.h"
 #include "models/zoo.h"
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "sim/child_process.h"
 

@@ -20,6 +20,8 @@
 //          hw_profiles cost_model_test (ring)
 // RC_PARAMS (the guide of rapidcheck) overrides the seed and the number of cases.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

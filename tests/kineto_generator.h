@@ -2,6 +2,7 @@
 // Text of a Kineto trace of any size, as PyTorch's profiler writes it: steps with CPU operators,
 // runtime calls, kernels, NCCL kernels, waits between streams, flows. For benchmarks and tests.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>

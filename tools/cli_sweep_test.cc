@@ -93,7 +93,7 @@ TEST_F(CliSweepTest, APointBecomesAnExperiment) {
   Write("drawn.textproto", R"(
     base: "base.textproto"
     axes { field: "profile.nic.bandwidth_gb_per_s" numbers: [25, 50] }
-    derived { field: "plan.micro_batch_group" expression: "pp" }
+    derived { field: "batch.global_batch" expression: "dp * 8" }
     stragglers { share: 0.2 factor_from: 1.1 factor_to: 1.4 }
     seeds: [5, 6]
   )");
@@ -165,8 +165,13 @@ TEST_F(CliSweepTest, KilledAnywhereItGoesOnToTheSameTable) {
 }
 
 TEST_F(CliSweepTest, AnInterruptEndsItAndKeepsWhatIsThere) {
-  const Result result = Run("sweep $W/s.textproto --db=$W/a.sqlite", "", "timeout -s INT 0.3 ");
-  if (result.exit_code == 124) {  // it was not through
+  // As soon as it writes: before, an interrupt just ends it.
+  Write("interrupt.sh", R"sh("$@" & sweep=$!
+    until [ -e "$(dirname "$0")/a.sqlite-wal" ]; do sleep 0.01; done
+    kill -INT $sweep; wait $sweep)sh");
+  const Result result = Run("sweep $W/s.textproto --db=$W/a.sqlite", "",
+                            absl::StrCat("timeout 200 sh ", Work(), "/interrupt.sh "));
+  if (result.exit_code != 0) {  // it was not through
     EXPECT_THAT(result.err, HasSubstr("interrupted by signal 2"));
     EXPECT_THAT(result.err, HasSubstr("--resume"));
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/status/status.h"
+
 namespace optimus::tools {
 namespace {
 

@@ -17,7 +17,7 @@ packages=(
 )
 if [ "${1:-}" = test ]; then
   packages+=(libgtest-dev libgmock-dev librapidcheck-dev clang-format clang-tidy
-             clang libclang-rt-14-dev  # libFuzzer
+             clang lld libclang-rt-14-dev libclang-14-dev  # sanitizers, libFuzzer, check_tidy.sh
              slurm-wlm munge)          # sweeps on a cluster of one node (tests/slurm_sweep_test.sh)
 fi
 

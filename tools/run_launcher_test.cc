@@ -8,9 +8,11 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tools/exit_codes.h"
 
 namespace optimus::tools {

@@ -50,33 +50,33 @@ absl::StatusOr<int> WritePoint(sweep::LoadedSweep& sweep, std::int64_t number,
         "--point: there is no ", number, "; the sweep has points 0 to ", sweep.points() - 1));
   }
   OPTIMUS_ASSIGN_OR_RETURN(sweep::Point point, sweep.Make(number));
-  const std::string where = Printable(Coordinates(sweep, point));
+  const std::string where = Coordinates(sweep, point);
+  const std::string title =
+      Printable(absl::StrCat("point ", number, " of ", sweep.spec().name(), ": ", where));
   if (!point.problem.ok()) {
-    return {point.problem.code(),
-            absl::StrCat("--point: ", number, " (", where,
-                         ") is impossible: ", std::string(point.problem.message())));
-    }
-    std::vector<NamedFile> outputs = {{"--experiment", file}};
-    OPTIMUS_ASSIGN_OR_RETURN(const bool changes_profile, ChangesProfile(point));
-    if (changes_profile) outputs.push_back({"its profile", ProfileFile(file)});
-    for (const NamedFile& output : outputs) {
-      OPTIMUS_RETURN_IF_ERROR(CheckWritableFile(output.origin, output.path));
-    }
-    OPTIMUS_RETURN_IF_ERROR(
-        CheckOverwrites({{"SWEEP", sweep.path()}, {"base", sweep.base_path()}}, outputs));
-
-    StagedFiles files;
-    if (changes_profile) {
-      point.experiment.mutable_hardware()->set_profile(outputs[1].path);
-      OPTIMUS_RETURN_IF_ERROR(files.Add(outputs[1].path, hw::ToTextProto(point.profile)));
-    }
-    OPTIMUS_RETURN_IF_ERROR(
-        files.Add(file, absl::StrCat("# Point ", number, " of ", sweep.spec().name(), ": ", where,
-                                     "\n", ExperimentText(file, std::move(point.experiment)))));
-    OPTIMUS_RETURN_IF_ERROR(files.Commit());
-    OPTIMUS_RETURN_IF_ERROR(WriteStdout(absl::StrCat("point ", number, " of ", sweep.spec().name(),
-                                                     ": ", where, "\n", WroteText(outputs), "\n")));
-    return kExitSuccess;
+    return absl::Status(point.problem.code(),
+                        absl::StrCat("--point: ", number, " (", where,
+                                     ") is impossible: ", std::string(point.problem.message())));
   }
+  std::vector<NamedFile> outputs = {{"--experiment", file}};
+  OPTIMUS_ASSIGN_OR_RETURN(const bool changes_profile, ChangesProfile(point));
+  if (changes_profile) outputs.push_back({"its profile", ProfileFile(file)});
+  for (const NamedFile& output : outputs) {
+    OPTIMUS_RETURN_IF_ERROR(CheckWritableFile(output.origin, output.path));
+  }
+  OPTIMUS_RETURN_IF_ERROR(
+      CheckOverwrites({{"SWEEP", sweep.path()}, {"base", sweep.base_path()}}, outputs));
+
+  StagedFiles files;
+  if (changes_profile) {
+    point.experiment.mutable_hardware()->set_profile(outputs[1].path);
+    OPTIMUS_RETURN_IF_ERROR(files.Add(outputs[1].path, hw::ToTextProto(point.profile)));
+  }
+  OPTIMUS_RETURN_IF_ERROR(files.Add(
+      file, absl::StrCat("# ", title, "\n", ExperimentText(file, std::move(point.experiment)))));
+  OPTIMUS_RETURN_IF_ERROR(files.Commit());
+  OPTIMUS_RETURN_IF_ERROR(WriteStdout(absl::StrCat(title, "\n", WroteText(outputs), "\n")));
+  return kExitSuccess;
+}
 
 }  // namespace optimus::tools

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "traces/from_timeline.h"
 #include "traces/test_schedule.h"
 #include "traces/trace_reader.h"

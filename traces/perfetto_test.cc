@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "absl/status/status.h"
 #include "traces/bubble_intervals.h"
 #include "traces/span_name.h"
 #include "traces/test_schedule.h"

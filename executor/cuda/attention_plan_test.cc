@@ -2,12 +2,14 @@
 // says it, and with differences of it.
 #include "executor/cuda/attention_plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "executor/cuda/testing_gemm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

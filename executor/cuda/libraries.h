@@ -7,6 +7,8 @@
 #include <cublasLt.h>
 #include <nccl.h>
 
+#include <string>
+
 #include "absl/status/statusor.h"
 
 namespace optimus::executor::cuda {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing_sanitizer.h"
 #include "executor/host/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -464,7 +465,7 @@ TEST(HostDevice, OutOfMemoryOnItsThreadsIsAnError) {
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !OPTIMUS_SANITIZED_MEMORY
 // In a process of its own, which may have no more memory for the stack of a thread.
 TEST(HostDeviceDeathTest, WithoutThreadsItIsAnError) {
   const auto try_it = [] {

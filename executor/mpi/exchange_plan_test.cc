@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "executor/mpi/plain_collective.h"
 
 namespace optimus::executor {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "executor/mpi/mpi_communicator.h"
 #include "executor/mpi/plain_collective.h"

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "schedule/bubble/testing_random.h"
 
 namespace optimus::bubble {

@@ -1,5 +1,7 @@
 #include "schedule/bubble/verify.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>

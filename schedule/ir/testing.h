@@ -278,9 +278,16 @@ class RandomSchedule {
     return chosen;
   }
 
+  // One draw a statement, here and below: the order of arguments is the compiler's choice, and a
+  // seed must mean the same Schedule to all.
   Tag RandomTag() {
-    return MakeTag(Below(3) - 1, Below(8) - 4, Below(5) - 1, static_cast<Phase>(Below(7)),
-                   Below(3) - 1, Below(3) - 1);
+    const int chunk = Below(3) - 1;
+    const int slice = Below(3) - 1;
+    const auto phase = static_cast<Phase>(Below(7));
+    const int micro_batch = Below(5) - 1;
+    const int layer = Below(8) - 4;
+    const int module = Below(3) - 1;
+    return MakeTag(module, layer, micro_batch, phase, slice, chunk);
   }
 
   void AddOne() {
@@ -302,20 +309,31 @@ class RandomSchedule {
       case 9:
         return AddCollective(program, 5 + Below(2), Stream::kDataParallel);
       default:
-        builder_.AddKernel(program, RandomTag(), Below(50), Dependencies(program));
+        return AddKernel(program);
     }
   }
 
+  void AddKernel(int program) {
+    const std::vector<std::uint32_t> dependencies = Dependencies(program);
+    const std::int64_t duration_ps = Below(50);
+    builder_.AddKernel(program, RandomTag(), duration_ps, dependencies);
+  }
+
   std::int32_t RandomCollective(std::size_t group) {
-    return builder_.AddCollectiveWork(static_cast<CollectiveKind>(Below(5)), Below(40) + 1,
-                                      groups_[group]);
+    const std::int64_t bytes = Below(40) + 1;
+    return builder_.AddCollectiveWork(static_cast<CollectiveKind>(Below(5)), bytes, groups_[group]);
+  }
+
+  void AddMember(int program, Stream stream, std::int32_t work) {
+    const std::vector<std::uint32_t> dependencies = Dependencies(program);
+    builder_.AddCollective(program, stream, RandomTag(), work, dependencies);
   }
 
   // To all members of the instance that `program` is in.
   void AddCollective(int program, std::size_t group, Stream stream) {
     const std::int32_t work = RandomCollective(group);
     for (const int member : MembersOfInstance(program, group)) {
-      builder_.AddCollective(member, stream, RandomTag(), work, Dependencies(member));
+      AddMember(member, stream, work);
     }
   }
 
@@ -324,7 +342,7 @@ class RandomSchedule {
     const std::int32_t work = RandomCollective(group);
     for (const int member : MembersOfInstance(program, group)) {
       const Stream stream = Below(2) == 0 ? Stream::kDataParallel : Stream::kEncoderCommunication;
-      builder_.AddCollective(member, stream, RandomTag(), work, Dependencies(member));
+      AddMember(member, stream, work);
     }
   }
 
@@ -348,7 +366,9 @@ class RandomSchedule {
     message.from = program;
     message.to = (program + 1 + Below(Programs() - 1)) % Programs();
     message.id = next_message_++;
-    message.transfer = builder_.AddTransfer("edge", Below(30), std::int64_t{Below(2)} * Below(30));
+    const std::int64_t has_fixed = Below(2);
+    const std::int64_t fixed_ps = has_fixed * Below(30);
+    message.transfer = builder_.AddTransfer("edge", Below(30), fixed_ps);
     if (Below(2) == 1) {
       message.send = Stream::kBackwardSend;
       message.receive = Stream::kBackwardReceive;

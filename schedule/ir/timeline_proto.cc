@@ -1,5 +1,6 @@
 // Timeline to and from its proto.
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "schedule/ir/serialize.h"
 

@@ -1,5 +1,7 @@
 #include "schedule/llm_search/best_first.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <deque>
 #include <random>

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace optimus::partition {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "absl/status/status.h"
 #include "schedule/partition/partition.h"
 
 namespace optimus::partition {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "schedule/pipeline/order.h"
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/units.h"
 #include "schedule/pipeline/order.h"

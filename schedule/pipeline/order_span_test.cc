@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "schedule/pipeline/interleaved.h"
 #include "schedule/pipeline/one_f_one_b.h"
 

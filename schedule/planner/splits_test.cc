@@ -1,11 +1,14 @@
 #include "schedule/planner/splits.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <set>
+#include <string>
 
 #include "gmock/gmock.h"
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "schedule/partition/inter_operator.h"
 #include "schedule/step/check.h"

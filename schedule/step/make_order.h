@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "schedule/pipeline/order.h"
 #include "schedule/pipeline/order_span.h"

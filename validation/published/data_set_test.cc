@@ -1,5 +1,8 @@
 #include "validation/published/data_set.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>

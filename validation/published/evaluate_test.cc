@@ -2,8 +2,12 @@
 
 #include "validation/published/evaluate.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "base/testing_folder.h"
 #include "gmock/gmock.h"
 #include "schedule/ir/critical_path.h"

@@ -1,5 +1,7 @@
 #include "validation/published/gpt.h"
 
+#include <gtest/gtest.h>
+
 #include <memory>
 
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,7 @@
 #include "validation/published/row.h"
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 
 #include "base/testing_folder.h"

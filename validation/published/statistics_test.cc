@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "gtest/gtest.h"
 

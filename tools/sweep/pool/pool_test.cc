@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing_folder.h"
+#include "base/testing_sanitizer.h"
 
 namespace optimus::sweep {
 namespace {
@@ -126,8 +127,8 @@ TEST(PoolTest, AJobThatNeedsTooMuchMemoryIsAnOutcome) {
   pool.work = [](std::int64_t job) {
     return std::string(job == 0 ? std::size_t{1} << 32 : 1, 'x');
   };
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the address sanitizer reserves more address space than any limit";
+#if OPTIMUS_SANITIZED_MEMORY
+  GTEST_SKIP() << "the sanitizer reserves more address space than any limit";
 #endif
   ASSERT_TRUE(RunPool(pool).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(outcomes.at(0).result.status()));

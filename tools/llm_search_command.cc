@@ -200,7 +200,7 @@ absl::Status CheckLlmSearchFlags(const PlanFlags& flags) {
 
 absl::StatusOr<int> RunLlmSearch(const PlanFlags& flags) {
   OPTIMUS_RETURN_IF_ERROR(CheckFiles(flags));
-  Progress progress;
+  Progress progress(kLogEvery);
   LlmSearchOptions options = OptionsOf(flags, progress);
   OPTIMUS_ASSIGN_OR_RETURN(options.scheduler, ParseScheduler(flags.scheduler));
   OPTIMUS_RETURN_IF_ERROR(ReadMemoryLimit(flags, options.memory_limit));

@@ -13,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "base/staged_files.h"
 #include "base/status_macros.h"
 #include "base/write_all.h"
@@ -128,10 +129,18 @@ std::string FileName(const std::string& name) {
   return out;
 }
 
-Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(absl::Duration log_every)
+    : terminal_(isatty(STDERR_FILENO) == 1), log_every_(log_every), logged_(absl::Now()) {}
+
+void Progress::Log(const std::string& text) {
+  const absl::Time now = absl::Now();
+  if (now - logged_ < log_every_) return;
+  logged_ = now;
+  std::fprintf(stderr, "%s\n", Printable(text).c_str());
+}
 
 void Progress::Show(const std::string& text) {
-  if (!terminal_) return;
+  if (!terminal_) return Log(text);
   std::fprintf(stderr, "\r\033[K%s", Printable(text).c_str());
   std::fflush(stderr);
   shown_ = true;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace optimus::tools {
 
@@ -36,11 +37,15 @@ absl::Status CheckOverwrites(const std::vector<NamedFile>& inputs,
 // A file name made of `name`: letters, digits, '.', '-' and '_'; everything else becomes '_'.
 std::string FileName(const std::string& name);
 
-// One line on standard error that is replaced by the next and wiped at the end; nothing where
-// standard error is no terminal.
+// Of Progress, for runs that may take hours.
+constexpr absl::Duration kLogEvery = absl::Minutes(1);
+
+// One line on standard error that is replaced by the next and wiped at the end. Where standard
+// error is no terminal: nothing, or for runs of hours, whose standard error becomes a log, a line
+// of its own every `log_every`.
 class Progress {
  public:
-  Progress();
+  explicit Progress(absl::Duration log_every = absl::InfiniteDuration());
   ~Progress() { Clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -50,8 +55,11 @@ class Progress {
   void Say(const std::string& text);
 
  private:
+  void Log(const std::string& text);
   bool terminal_ = false;
   bool shown_ = false;
+  absl::Duration log_every_;
+  absl::Time logged_;
 };
 
 }  // namespace optimus::tools

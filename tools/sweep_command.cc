@@ -237,7 +237,7 @@ absl::StatusOr<int> RunSweepCommand(const SweepFlags& flags) {
     return absl::InvalidArgumentError(
         "SWEEP is required: a sweep file, or show or merge (see optimus sweep --help)");
   }
-  Progress progress;
+  Progress progress(kLogEvery);
   progress.Show(absl::StrCat("reading ", flags.file));
   OPTIMUS_ASSIGN_OR_RETURN(sweep::LoadedSweep sweep, sweep::LoadedSweep::Load(flags.file));
   if (flags.point) {

@@ -147,6 +147,41 @@ TEST_F(SweepShowTest, SortAndWhereAndAll) {
   EXPECT_THAT(Error({"--pareto=memory_gib"}), StartsWith("--pareto: takes two columns"));
 }
 
+// Two plans by three seeds; one draw of tp 2 is missing.
+TEST_F(SweepShowTest, SeedsAreOneRowUnlessAskedFor) {
+  std::vector<sweep::TestingPoint> points;
+  for (const int tp : {1, 2}) {
+    for (const int seed : {1, 2, 3}) {
+      sweep::TestingPoint point{{std::int64_t{tp}, std::int64_t{seed}}, {}};
+      point.metrics = {{"iteration_time_s", static_cast<double>(tp * 10 + seed)},
+                       {"memory_gib", 3.0},
+                       {"fits", std::int64_t{1}}};
+      if (tp == 2 && seed == 3) {
+        point = {point.axes, {}, sweep::kStatusFailed, "the engine stopped"};
+      }
+      points.push_back(point);
+    }
+  }
+  ASSERT_TRUE(std::filesystem::remove(path()));
+  ASSERT_TRUE(sweep::MakeTestingSweep(
+                  path(),
+                  {sweep::TestingAxis("tp", "INTEGER"), sweep::TestingAxis("seed", "INTEGER")},
+                  points)
+                  .ok());
+  const std::string means = Text({"--columns=tp,iteration_time_s"});
+  EXPECT_THAT(means, AllOf(HasSubstr("means over 3 seeds (--per-seed: each one); 1 of their 6 "
+                                     "points did not run"),
+                           HasSubstr("The best 2 of 2"), HasSubstr("    0   1            12.000\n"),
+                           HasSubstr("    3   2            21.500\n")));
+  EXPECT_THAT(Text({"--columns=tp,iteration_time_s_least,iteration_time_s_most"}),
+              AllOf(HasSubstr("11.000"), HasSubstr("13.000"), HasSubstr("22.000")));
+  const std::string single = Text({"--columns=tp,iteration_time_s", "--per-seed"});
+  EXPECT_THAT(single, AllOf(HasSubstr("The best 5 of 5"), HasSubstr("13.000"), HasSubstr("22.000"),
+                            Not(HasSubstr("21.500"))));
+  EXPECT_THAT(Error({"--where=seed = 2"}), HasSubstr("--per-seed"));
+  EXPECT_THAT(Text({"--errors"}), HasSubstr("the engine stopped"));
+}
+
 TEST_F(SweepShowTest, GroupsFrontSensitivityAndErrorsTogether) {
   const std::string text = Text({"--group-by=strategy", "--pareto=iteration_time_s,memory_gib",
                                  "--sensitivity", "--errors", "--where=gpus = 3072"});

@@ -7,6 +7,7 @@
 // module that goes in both directions.
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <string>
@@ -50,6 +51,7 @@ constexpr std::size_t kOperationsOfACell = 4;
 struct Cell {
   CellKey key;
   OperationRef first;
+  std::int16_t chunk = -1;  // of `first`: looked at for every operation, and `first` lies elsewhere
   int count = 0;
 };
 
@@ -116,14 +118,13 @@ class Coverage {
     const auto found = index_.find(key);
     return found == index_.end() ? nullptr : &cells_[found->second];
   }
-  const Tag& TagAt(OperationRef ref) const {
-    return schedule_.programs[ref.program].operations[ref.operation].tag;
-  }
 
   const Schedule& schedule_;
   std::vector<Layout> layouts_;  // by module
   std::vector<Cell> cells_;      // in order of first issue
-  std::size_t last_ = 0;         // the cell of the operation before: neighbours mostly share it
+  // The cells of the last kernel and of the last collective: neighbours mostly share theirs, and in
+  // a layer kernels and collectives take turns.
+  std::array<std::size_t, 2> last_{};
   absl::flat_hash_map<CellKey, std::size_t> index_;
   std::map<std::tuple<std::int16_t, std::int16_t, int>, Home> homes_;  // by (module, layer, copy)
   // By (module, micro-batch).
@@ -174,18 +175,19 @@ absl::Status Coverage::Add(OperationRef ref, const Operation& op) {
                     op.kind == OperationKind::kCollective,
                     tag.micro_batch,
                     schedule_.programs[ref.program].lane % layouts_[tag.module].lanes};
-  if (cells_.empty() || cells_[last_].key != key) {
+  std::size_t& last = last_[key.collective ? 1 : 0];
+  if (cells_.empty() || cells_[last].key != key) {
     const auto [entry, added] = index_.try_emplace(key, cells_.size());
     if (added) {
-      cells_.push_back({key, ref, 0});
+      cells_.push_back({key, ref, tag.chunk, 0});
       slices_[tag.module].insert(tag.slice);
     }
-    last_ = entry->second;
+    last = entry->second;
   }
-  Cell& cell = cells_[last_];
+  Cell& cell = cells_[last];
   const bool opens = cell.count == 0;
   ++cell.count;
-  const bool moved = cell.first.program != ref.program || TagAt(cell.first).chunk != tag.chunk;
+  const bool moved = cell.first.program != ref.program || cell.chunk != tag.chunk;
   if (!opens && !moved) return absl::OkStatus();
   OPTIMUS_RETURN_IF_ERROR(CheckMirror(ref, tag));
   OPTIMUS_RETURN_IF_ERROR(CheckPassage(ref, tag));

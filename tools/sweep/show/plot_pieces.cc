@@ -66,7 +66,7 @@ std::string ShortNumber(double value, int digits) {
 }
 
 std::string AxisTitle(const Column& column) {
-  const std::string title = column.title.empty() ? column.name : column.title;
+  std::string title = column.title.empty() ? column.name : column.title;
   if (column.unit.empty()) return title;
   if (absl::EqualsIgnoreCase(column.unit, title)) return column.unit;
   return absl::StrCat(title, " (", column.unit, ")");

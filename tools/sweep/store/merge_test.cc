@@ -21,7 +21,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using Rows = std::vector<std::vector<SqlValue>>;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }

@@ -1,6 +1,5 @@
 // How many points a second a sweep simulates, and what it needs. Figures: docs/benchmarks.md.
-//   points_per_s   simulations of examples/sweeps/strong_scaling.textproto's pipelines, 512 to
-//   24,576
+//   points_per_s   simulations a second: the pipelines of strong_scaling.textproto on 512 to 24,576
 //                  GPUs, folded; by workers
 //   rss_mib        resident memory of the sweep's own process at its end
 
@@ -76,7 +75,7 @@ std::string StrongScaling() {
       numbers: [512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576]
     }
     derived { field: "plan.data_parallel" expression: "gpus / (pp * tp)" }
-#From 8 to 32 micro - batches a pipeline, as in the paper's strong scaling.
+# From 8 to 32 micro-batches a pipeline, as in the strong scaling of the paper.
     axes { field: "plan.recompute" values: ["RECOMPUTE_FULL", "RECOMPUTE_SELECTIVE"] }
     axes { field: "batch.sequence_length" numbers: [2048, 4096] }
     derived { field: "batch.global_batch" expression: "dp * 2 * (CASE WHEN gpus <= 1536 THEN 32 WHEN gpus <= 3072 THEN 16 ELSE 8 END)" }

@@ -297,7 +297,7 @@ absl::Status Engine::Simulate() {
   };
   pool.work = [&](std::int64_t job) -> absl::StatusOr<std::string> {
     const auto& simulation = result_.survey.simulations[static_cast<std::size_t>(job)];
-    OPTIMUS_ASSIGN_OR_RETURN(const Point point, sweep_.Make(simulation.first_point));
+    OPTIMUS_ASSIGN_OR_RETURN(const Point point, sweep_.MakeAgain(simulation.first_point));
     return options_.evaluate(point).SerializeAsString();
   };
   pool.done = [&](JobOutcome job) { return Done(std::move(job)); };

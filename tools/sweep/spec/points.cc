@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "hw_profiles/changed_link.h"
 #include "models/zoo.h"
+#include "schedule/step/check.h"
 #include "schedule/step/step.h"
 #include "tools/sweep/spec/sweep.h"
 
@@ -221,22 +222,26 @@ absl::Status LoadedSweep::ChangeProfile(Draft& draft) {
   return {status.code(), absl::StrCat("profile.", std::string(status.message()))};
 }
 
+absl::Status LoadedSweep::AddStragglers(Draft& draft) const {
+  step::Experiment& experiment = draft.point.experiment;
+  if (!draft.seed || experiment.hardware().gpus() <= 0) return absl::OkStatus();
+  const double slow_gpus = spec_.stragglers().share() * experiment.hardware().gpus();
+  if (slow_gpus > kMostStragglers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stragglers: ", slow_gpus, " slow GPUs are more than ", kMostStragglers));
+  }
+  for (step::Hardware::SlowGpu& slow :
+       DrawStragglers(spec_.stragglers(), experiment.hardware().gpus(), *draft.seed)) {
+    *experiment.mutable_hardware()->add_slow_gpus() = std::move(slow);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LoadedSweep::Complete(Draft& draft) {
   OPTIMUS_RETURN_IF_ERROR(draft.point.problem);
   OPTIMUS_RETURN_IF_ERROR(ChangeProfile(draft));
-  step::Experiment& experiment = draft.point.experiment;
-  if (draft.seed && experiment.hardware().gpus() > 0) {
-    const double slow_gpus = spec_.stragglers().share() * experiment.hardware().gpus();
-    if (slow_gpus > kMostStragglers) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("stragglers: ", slow_gpus, " slow GPUs are more than ", kMostStragglers));
-    }
-    for (step::Hardware::SlowGpu& slow :
-         DrawStragglers(spec_.stragglers(), experiment.hardware().gpus(), *draft.seed)) {
-      *experiment.mutable_hardware()->add_slow_gpus() = std::move(slow);
-    }
-  }
-  return step::CompleteExperiment(experiment);
+  OPTIMUS_RETURN_IF_ERROR(AddStragglers(draft));
+  return step::CompleteExperiment(draft.point.experiment);
 }
 
 bool LoadedSweep::keeps_reports() const {
@@ -251,6 +256,18 @@ absl::StatusOr<Point> LoadedSweep::Make(std::int64_t number) {
   point.number = number;
   point.problem = Complete(draft);
   point.hash = HashOf(point);
+  point.experiment.set_name(absl::StrCat(spec_.name(), "_", number));
+  return std::move(point);
+}
+
+absl::StatusOr<Point> LoadedSweep::MakeAgain(std::int64_t number) {
+  OPTIMUS_ASSIGN_OR_RETURN(Draft draft, MakeDraft(kept_[static_cast<std::size_t>(number)]));
+  OPTIMUS_RETURN_IF_ERROR(draft.point.problem);
+  OPTIMUS_RETURN_IF_ERROR(ChangeProfile(draft));
+  OPTIMUS_RETURN_IF_ERROR(AddStragglers(draft));
+  Point& point = draft.point;
+  step::FillDefaults(point.experiment);
+  point.number = number;
   point.experiment.set_name(absl::StrCat(spec_.name(), "_", number));
   return std::move(point);
 }

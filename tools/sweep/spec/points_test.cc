@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/hash.h"
 #include "schedule/step/step.h"
 #include "tools/sweep/spec/sweep.h"
 #include "tools/sweep/spec/testing_files.h"
@@ -95,6 +96,32 @@ TEST(PointsTest, SeedsSlowGpusDown) {
       files.Load("stragglers { share: 0.5 factor_from: 1.1 factor_to: 1.2 } seeds: [1, 2]").value();
   EXPECT_EQ(sweep.Make(0)->experiment.hardware().slow_gpus_size(), 2);
   EXPECT_NE(sweep.Make(0)->hash, sweep.Make(1)->hash);
+}
+
+// Made for good in a process of its own, without the checks.
+TEST(PointsTest, MadeAgainItIsTheSame) {
+  const TestingSweepFiles files;
+  LoadedSweep sweep = files
+                          .Load(R"(
+    axes { field: 'profile.nic.bandwidth_gb_per_s' numbers: [12.5, 100] }
+    axes { field: 'plan.pipeline_parallel' numbers: [2, 4] }
+    derived { field: 'hardware.gpus' expression: 'pp' }
+    stragglers { share: 0.5 factor_from: 1.1 factor_to: 1.4 }
+    seeds: [5, 6])")
+                          .value();
+  int possible = 0;
+  for (std::int64_t i = 0; i < sweep.points(); ++i) {
+    const Point first = sweep.Make(i).value();
+    if (!first.problem.ok()) continue;
+    ++possible;
+    const Point again = sweep.MakeAgain(i).value();
+    EXPECT_EQ(again.number, i);
+    EXPECT_EQ(again.columns, first.columns);
+    EXPECT_EQ(SerializeDeterministically(again.experiment),
+              SerializeDeterministically(first.experiment));
+    EXPECT_EQ(SerializeDeterministically(again.profile), SerializeDeterministically(first.profile));
+  }
+  EXPECT_EQ(possible, 8);
 }
 
 TEST(PointsTest, ABaseThatChangesChangesTheSweep) {

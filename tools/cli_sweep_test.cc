@@ -221,6 +221,8 @@ TEST_F(CliSweepTest, Mistakes) {
                      {"--point", "44", "0 to 43"});
   ExpectOneLineError("sweep $W/s.textproto --point=-1 --experiment=$W/p.textproto", {"--point"});
   ExpectOneLineError("sweep $W/s.textproto --point=1", {"--experiment"});
+  ExpectOneLineError("sweep $W/s.textproto --point=1 --experiment=$W/p.textproto --resume",
+                     {"--point", "--resume"});
   ExpectOneLineError("sweep $W/s.textproto --point=12 --experiment=$W/p.textproto",
                      {"--point: 12", "pp 3", "impossible", "hardware.gpus"});
   ExpectOneLineError("sweep $W/s.textproto --point=0 --experiment=$W/base.textproto",

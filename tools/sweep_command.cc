@@ -214,7 +214,7 @@ CLI::App* AddSweepCommand(CLI::App& app, SweepFlags& flags) {
       command
           ->add_option("--point", flags.point,
                        "Only write this point, by its number, as an experiment: see --experiment")
-          ->check(CLI::NonNegativeNumber)
+          ->check(CLI::Range(0, 1'000'000'000))
           ->type_name("N");
   CLI::Option* experiment =
       command
@@ -229,6 +229,11 @@ CLI::App* AddSweepCommand(CLI::App& app, SweepFlags& flags) {
       ->check(NotEmpty)
       ->type_name("FILE.csv");
   command->add_flag("--json", flags.json, "Print the summary as JSON");
+  // What is about a run.
+  for (const char* other : {"--resume", "--shard", "--time-limit", "--memory-limit", "--dry-run",
+                            "--csv", "--json", "--jobs"}) {
+    point->excludes(command->get_option(other));
+  }
   return command;
 }
 

@@ -129,6 +129,14 @@ std::string FileName(const std::string& name) {
   return out;
 }
 
+std::string WroteText(const std::vector<NamedFile>& files) {
+  if (files.empty()) return "";
+  return absl::StrCat("wrote ",
+                      absl::StrJoin(files, ", ", [](std::string* out, const NamedFile& file) {
+                        absl::StrAppend(out, file.path);
+                      }));
+}
+
 Progress::Progress(absl::Duration log_every)
     : terminal_(isatty(STDERR_FILENO) == 1), log_every_(log_every), logged_(absl::Now()) {}
 
@@ -144,14 +152,6 @@ void Progress::Show(const std::string& text) {
   std::fprintf(stderr, "\r\033[K%s", Printable(text).c_str());
   std::fflush(stderr);
   shown_ = true;
-}
-
-std::string WroteText(const std::vector<NamedFile>& files) {
-  if (files.empty()) return "";
-  return absl::StrCat("wrote ",
-                      absl::StrJoin(files, ", ", [](std::string* out, const NamedFile& file) {
-                        absl::StrAppend(out, file.path);
-                      }));
 }
 
 void Progress::Say(const std::string& text) {

@@ -1,6 +1,7 @@
 #include "tools/sweep/pool/pool.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -161,7 +161,11 @@ absl::Status Runner::Run() {
 
 int WorkersFor(int asked) {
   if (asked > 0) return asked;
-  return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+  // Not those of the machine: a cluster gives a task some of a node's.
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::max(CPU_COUNT(&cores), 1);
 }
 
 absl::Status RunPool(const Pool& pool) {

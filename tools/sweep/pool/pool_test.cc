@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -34,6 +35,19 @@ Pool Numbers(std::int64_t n, std::map<std::int64_t, JobOutcome>& outcomes) {
     return absl::OkStatus();
   };
   return pool;
+}
+
+TEST(PoolTest, AsManyWorkersAsThisProcessHasCores) {
+  EXPECT_EQ(WorkersFor(3), 3);
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  EXPECT_EQ(WorkersFor(0), CPU_COUNT(&all));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(WorkersFor(0), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
 TEST(PoolTest, RunsEveryJobOnce) {

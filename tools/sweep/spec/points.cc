@@ -237,11 +237,15 @@ absl::Status LoadedSweep::AddStragglers(Draft& draft) const {
   return absl::OkStatus();
 }
 
-absl::Status LoadedSweep::Complete(Draft& draft) {
+absl::Status LoadedSweep::ChangeProfileAndGpus(Draft& draft) {
   OPTIMUS_RETURN_IF_ERROR(draft.point.problem);
   OPTIMUS_RETURN_IF_ERROR(ChangeProfile(draft));
-  OPTIMUS_RETURN_IF_ERROR(AddStragglers(draft));
-  return step::CompleteExperiment(draft.point.experiment);
+  return AddStragglers(draft);
+}
+
+void LoadedSweep::Number(std::int64_t number, Point& point) const {
+  point.number = number;
+  point.experiment.set_name(absl::StrCat(spec_.name(), "_", number));
 }
 
 bool LoadedSweep::keeps_reports() const {
@@ -253,23 +257,19 @@ std::int64_t LoadedSweep::excluded_in_all() const { return combinations_ - point
 absl::StatusOr<Point> LoadedSweep::Make(std::int64_t number) {
   OPTIMUS_ASSIGN_OR_RETURN(Draft draft, MakeDraft(kept_[static_cast<std::size_t>(number)]));
   Point& point = draft.point;
-  point.number = number;
-  point.problem = Complete(draft);
+  point.problem = ChangeProfileAndGpus(draft);
+  if (point.problem.ok()) point.problem = step::CompleteExperiment(point.experiment);
   point.hash = HashOf(point);
-  point.experiment.set_name(absl::StrCat(spec_.name(), "_", number));
+  Number(number, point);
   return std::move(point);
 }
 
 absl::StatusOr<Point> LoadedSweep::MakeAgain(std::int64_t number) {
   OPTIMUS_ASSIGN_OR_RETURN(Draft draft, MakeDraft(kept_[static_cast<std::size_t>(number)]));
-  OPTIMUS_RETURN_IF_ERROR(draft.point.problem);
-  OPTIMUS_RETURN_IF_ERROR(ChangeProfile(draft));
-  OPTIMUS_RETURN_IF_ERROR(AddStragglers(draft));
-  Point& point = draft.point;
-  step::FillDefaults(point.experiment);
-  point.number = number;
-  point.experiment.set_name(absl::StrCat(spec_.name(), "_", number));
-  return std::move(point);
+  OPTIMUS_RETURN_IF_ERROR(ChangeProfileAndGpus(draft));
+  step::FillDefaults(draft.point.experiment);
+  Number(number, draft.point);
+  return std::move(draft.point);
 }
 
 std::string SweepHash(const LoadedSweep& sweep, const std::vector<std::string>& hashes) {

@@ -123,7 +123,8 @@ class LoadedSweep {
   // The first condition that leaves it out.
   absl::StatusOr<std::optional<std::size_t>> ExcludedBy(const Draft& draft);
   absl::Status AddStragglers(Draft& draft) const;
-  absl::Status Complete(Draft& draft);
+  absl::Status ChangeProfileAndGpus(Draft& draft);
+  void Number(std::int64_t number, Point& point) const;
   absl::Status ChangeProfile(Draft& draft);
   absl::StatusOr<hw::HardwareProfile> ProfileNamed(const std::string& name);
 
